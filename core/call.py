@@ -1,0 +1,169 @@
+"""What a client wants done: a `Call` (generate) or a `Query` (answer at once). No wire names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tokenwire.core.dialogue import Dialogue
+
+__all__ = (
+    "CacheMarker",
+    "Call",
+    "Count",
+    "GetModel",
+    "Hints",
+    "Identity",
+    "ListModels",
+    "ModelInfo",
+    "Need",
+    "Output",
+    "Query",
+    "QueryResult",
+    "Sampling",
+    "Stopping",
+)
+
+NO_BIAS: Mapping[int, float] = {}
+NO_EXTRA: Mapping[str, object] = {}
+
+
+class Sampling(Struct, frozen=True):
+    """How to choose tokens. None means that the client did not say; 0 is a value."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = None
+    """int64. None: the gateway fills one in, which does not count as sent by the client."""
+    logit_bias: Mapping[int, float] = NO_BIAS
+    allowed_ids: tuple[int, ...] = ()
+
+
+class Stopping(Struct, frozen=True):
+    """When to stop. `max_tokens` is clamped to what the context leaves; None means all of it."""
+
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    strings: tuple[str, ...] = ()
+    """Non-empty; they apply to the visible answer only."""
+    ids: tuple[int, ...] = ()
+    sequences: tuple[tuple[int, ...], ...] = ()
+    ignore_eos: bool = False
+    include_stop: bool = False
+    """Leave the matched stop string in the answer."""
+
+
+class Output(Struct, frozen=True):
+    """What to send back."""
+
+    n: int = 1
+    logprobs: int | None = None
+    """None: none. k: the chosen token's and the k likeliest (0: the chosen alone)."""
+    prompt_logprobs: int | None = None
+    echo: bool = False
+    stream: bool = False
+    usage: bool = True
+    """For streams of protocols that send usage only when asked."""
+    continuous_usage: bool = False
+
+
+class Identity(Struct, frozen=True):
+    """Who asks. `tenant` is set by a Guard, never from the client's own words."""
+
+    tenant: str = "default"
+    user: str | None = None
+    session: str | None = None
+
+
+class CacheMarker(Struct, frozen=True):
+    """A prompt prefix worth keeping: it ends with part `part` of turn `turn` (-1: the tools)."""
+
+    turn: int
+    part: int
+    ttl_s: int | None = None
+
+
+class Hints(Struct, frozen=True):
+    """What may help and never changes an answer. A larger `priority` is more urgent."""
+
+    priority: int = 0
+    deadline_ms: int | None = None
+    expected_tokens: int | None = None
+    cache_markers: tuple[CacheMarker, ...] = ()
+    cache_salt: str | None = None
+
+
+class Need(Struct, frozen=True):
+    """What only I/O can bring before the call can run: a stored response, a picture by URL."""
+
+    kind: Literal["response", "conversation", "url"]
+    ref: str
+
+
+class Call(Struct, frozen=True):
+    """One request to generate, whichever protocol it came by."""
+
+    model: str
+    dialogue: Dialogue
+    sampling: Sampling = Sampling()
+    stopping: Stopping = Stopping()
+    output: Output = Output()
+    identity: Identity = Identity()
+    hints: Hints = Hints()
+    needs: tuple[Need, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Fields that the request names and nothing uses, for the header `x-tokenwire-ignored`."""
+    annotations: Mapping[str, str] = {}
+    """Goes to the engine as it stands (the mock reads its script's name there)."""
+    extra: Mapping[str, object] = NO_EXTRA
+    """Fields of the protocol that its own reply needs, and unknown ones."""
+
+    def resolve(self, found: Mapping[Need, object]) -> Call:
+        """The call with its needs met. Codecs whose calls have needs return a subclass."""
+        missing = [need.ref for need in self.needs if need not in found]
+        if missing:
+            raise LookupError(f"needs not met: {', '.join(missing)}")
+        return replace(self, needs=())
+
+
+class ListModels(Struct, frozen=True, tag="list_models"):
+    """Which models are served. The fields page as the Messages family does."""
+
+    limit: int | None = None
+    after: str | None = None
+    before: str | None = None
+
+
+class GetModel(Struct, frozen=True, tag="get_model"):
+    """One model's entry."""
+
+    model: str
+
+
+class Count(Struct, frozen=True, tag="count"):
+    """How many tokens would this call's prompt have."""
+
+    call: Call
+
+
+class ModelInfo(Struct, frozen=True):
+    """What a list of models says of one."""
+
+    name: str
+    created: int
+    """Unix seconds at which this server loaded it."""
+    context_length: int
+    owner: str = "tokenwire"
+
+
+Query: TypeAlias = ListModels | GetModel | Count
+QueryResult: TypeAlias = tuple[ModelInfo, ...] | ModelInfo | int
+"""ListModels -> tuple, GetModel -> ModelInfo, Count -> tokens."""

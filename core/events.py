@@ -1,0 +1,297 @@
+"""What a model answers: a part-structured stream, its legal order, and its fold. No wire names.
+
+`ORDER` is the only statement of what may follow what; codecs, pipeline and kits step through it, and
+the docs' diagram is drawn from it. Unary answers are `fold(events)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias, final
+
+from msgspec import Struct
+
+from tokenwire.core.errors import CodecStateError, ErrorKind
+
+__all__ = (
+    "ORDER",
+    "Answer",
+    "Choice",
+    "Event",
+    "Failed",
+    "FinishReason",
+    "Finished",
+    "Logprobs",
+    "Order",
+    "Part",
+    "PartDelta",
+    "PartEnd",
+    "PartKind",
+    "PartStart",
+    "Started",
+    "TokenLogprob",
+    "Usage",
+    "fold",
+)
+
+PartKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
+FinishReason: TypeAlias = Literal[
+    "stop", "stop_sequence", "length", "context_length", "tool_calls", "cancelled"
+]
+
+
+class Started(Struct, frozen=True, tag="started"):
+    """The engine has begun. Token counts are the engine's own."""
+
+    prompt_tokens: int
+    cached_tokens: int = 0
+    fingerprint: str = ""
+    """Of the render: template, tokenizer and model revision."""
+
+
+class PartStart(Struct, frozen=True, tag="part_start"):
+    """A part of `choice` begins. `name` and `call_id` only on tool calls.
+
+    `call_id` is set only where the dialect itself writes one; else the reply mints it.
+    """
+
+    choice: int
+    kind: PartKind
+    name: str = ""
+    call_id: str | None = None
+    custom: bool = False
+
+
+class PartDelta(Struct, frozen=True, tag="part_delta", gc=False):
+    """More of the open part: text, reasoning, or a piece of a call's argument text. Never empty.
+
+    `end` is how many characters of the model's raw text had been read where `text` ends, so that
+    tokens can be told to belong to it (0 where nobody counts).
+    """
+
+    choice: int
+    text: str
+    end: int = 0
+
+
+class PartEnd(Struct, frozen=True, tag="part_end"):
+    """The open part ends. `complete` is False for a tool call that was cut off."""
+
+    choice: int
+    complete: bool = True
+
+
+class TokenLogprob(Struct, frozen=True):
+    """One token's log probability: natural log. `bytes` are the token's own bytes."""
+
+    id: int
+    text: str
+    bytes: bytes
+    logprob: float
+    top: tuple[TokenLogprob, ...] = ()
+
+
+class Logprobs(Struct, frozen=True, tag="logprobs"):
+    """Of the tokens whose text the next PartDelta of this choice carries."""
+
+    choice: int
+    tokens: tuple[TokenLogprob, ...]
+
+
+class Finished(Struct, frozen=True, tag="finished"):
+    """This choice is over. `matched` is the stop string that ended it, if one did."""
+
+    choice: int
+    reason: FinishReason
+    matched: str | None = None
+
+
+class Usage(Struct, frozen=True, tag="usage"):
+    """The last event of an answer that went well. Tokens, over all choices."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    cache_creation_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    """The last event of an answer that failed. `message` is safe to show."""
+
+    kind: ErrorKind
+    message: str
+    retry_after: float | None = None
+
+
+Event: TypeAlias = Started | PartStart | PartDelta | PartEnd | Logprobs | Finished | Usage | Failed
+
+State: TypeAlias = Literal["idle", "text", "reasoning", "tool_call", "finished"]
+
+# (state of the choice, event) -> its next state. An absent key is the error. PartStart is looked up
+# under its kind. Around it: Started comes first and once; Usage comes once, after every choice that
+# began has finished, and is the last; Failed may come at any time and is the last.
+ORDER: Final[dict[tuple[State, str], State]] = {
+    ("idle", "text"): "text",
+    ("idle", "reasoning"): "reasoning",
+    ("idle", "tool_call"): "tool_call",
+    ("idle", "logprobs"): "idle",
+    ("idle", "finished"): "finished",
+    ("text", "delta"): "text",
+    ("text", "logprobs"): "text",
+    ("text", "end"): "idle",
+    ("reasoning", "delta"): "reasoning",
+    ("reasoning", "logprobs"): "reasoning",
+    ("reasoning", "end"): "idle",
+    ("tool_call", "delta"): "tool_call",
+    ("tool_call", "logprobs"): "tool_call",
+    ("tool_call", "end"): "idle",
+}
+
+
+@final
+class Order:
+    """Checks one answer's events against ORDER. `states` may be saved and given back."""
+
+    __slots__ = ("_choices", "_life", "states")
+
+    def __init__(self, choices: int = 1) -> None:
+        self._choices = choices
+        self._life: Literal["new", "open", "over"] = "new"
+        self.states: list[State] = ["idle"] * choices
+
+    @property
+    def is_over(self) -> bool:
+        return self._life == "over"
+
+    def step(self, event: Event) -> None:
+        """Take one event; raises CodecStateError when it may not come now."""
+        kind = type(event)
+        if kind is PartDelta and self._life == "open":
+            # Why: nine events in ten; a delta never changes the state.
+            state = self.states[event.choice]  # type: ignore[union-attr]
+            if state != "idle" and state != "finished":
+                return
+        self._step(event)
+
+    def _step(self, event: Event) -> None:
+        if self._life == "over":
+            raise CodecStateError(f"{event!r} after the answer's last event")
+        match event:
+            case Started():
+                if self._life != "new":
+                    raise CodecStateError("Started came twice")
+                self._life = "open"
+            case Failed():
+                self._life = "over"
+            case Usage():
+                if self._life == "new" or any(state != "finished" for state in self.states):
+                    raise CodecStateError(f"Usage came while choices were {self.states}")
+                self._life = "over"
+            case PartStart(choice, kind):
+                self._move(choice, kind)
+            case PartDelta(choice):
+                self._move(choice, "delta")
+            case PartEnd(choice):
+                self._move(choice, "end")
+            case Logprobs(choice):
+                self._move(choice, "logprobs")
+            case Finished(choice):
+                self._move(choice, "finished")
+
+    def _move(self, choice: int, key: str) -> None:
+        if self._life == "new":
+            raise CodecStateError(f"{key} came before Started")
+        if not 0 <= choice < self._choices:
+            raise CodecStateError(f"choice {choice} of an answer with {self._choices}")
+        state = ORDER.get((self.states[choice], key))
+        if state is None:
+            raise CodecStateError(f"{key} in state {self.states[choice]} of choice {choice}")
+        self.states[choice] = state
+
+    def save(self) -> tuple[str, list[str]]:
+        return self._life, list(self.states)
+
+    def restore(self, life: str, states: list[str]) -> None:
+        self._life = life  # type: ignore[assignment]
+        self.states = list(states)  # type: ignore[arg-type]
+
+
+class Part(Struct, frozen=True):
+    """A whole part of a folded answer."""
+
+    kind: PartKind
+    text: str
+    name: str = ""
+    call_id: str | None = None
+    custom: bool = False
+    complete: bool = True
+
+
+class Choice(Struct, frozen=True):
+    """One folded choice."""
+
+    parts: tuple[Part, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] | None = None
+    reason: FinishReason | None = None
+    matched: str | None = None
+
+
+class Answer(Struct, frozen=True):
+    """A folded stream. Exactly one of `usage` and `failed` is set on a whole one."""
+
+    started: Started | None = None
+    choices: tuple[Choice, ...] = ()
+    usage: Usage | None = None
+    failed: Failed | None = None
+
+
+def fold(events: Iterable[Event], choices: int = 1) -> Answer:
+    """The answer that a stream adds up to; how its deltas were cut makes no difference."""
+    started: Started | None = None
+    usage: Usage | None = None
+    failed: Failed | None = None
+    parts: list[list[Part]] = [[] for _ in range(choices)]
+    heads: list[PartStart | None] = [None] * choices
+    texts: list[list[str]] = [[] for _ in range(choices)]
+    logprobs: list[list[TokenLogprob] | None] = [None] * choices
+    ends: list[Finished | None] = [None] * choices
+    for event in events:
+        match event:
+            case Started():
+                started = event
+            case PartStart(choice):
+                heads[choice] = event
+                texts[choice] = []
+            case PartDelta(choice, text):
+                texts[choice].append(text)
+            case PartEnd(choice, complete):
+                head = heads[choice]
+                assert head is not None
+                part = Part(
+                    head.kind,
+                    "".join(texts[choice]),
+                    name=head.name,
+                    call_id=head.call_id,
+                    custom=head.custom,
+                    complete=complete,
+                )
+                parts[choice].append(part)
+            case Logprobs(choice, tokens):
+                logprobs[choice] = [*(logprobs[choice] or ()), *tokens]
+            case Finished(choice):
+                ends[choice] = event
+            case Usage():
+                usage = event
+            case Failed():
+                failed = event
+    folded = tuple(
+        Choice(
+            parts=tuple(parts[k]),
+            logprobs=None if logprobs[k] is None else tuple(logprobs[k] or ()),
+            reason=end.reason if (end := ends[k]) else None,
+            matched=end.matched if end else None,
+        )
+        for k in range(choices)
+    )
+    return Answer(started=started, choices=folded, usage=usage, failed=failed)

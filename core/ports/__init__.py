@@ -1,0 +1,1 @@
+"""The ports: what each kind of plugin must be. One abstract class a file, its laws beside it."""

@@ -1,0 +1,74 @@
+"""The protocol port: bytes of one wire format to calls, events back to bytes. Pure, synchronous."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from tokenwire.core.call import Call, Query, QueryResult
+from tokenwire.core.errors import CallError
+from tokenwire.core.events import Event
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+
+__all__ = ("Codec", "Reply")
+
+
+class Reply(ABC):
+    """One call's answer on its way out; its life is independent of any connection's.
+
+    Laws: the same call, stamp and events give the same bytes; two replies share nothing; an event
+    out of `events.ORDER` raises CodecStateError; what a stream adds up to equals the unary body.
+    """
+
+    content_type: str
+    """Of the whole body: "text/event-stream" for streams of most protocols."""
+
+    @abstractmethod
+    def push(self, event: Event) -> bytes:
+        """Bytes to send now; b"" when there are none. A unary reply sends all with the last event.
+
+        `Failed` ends a stream with the protocol's own error event; a unary reply is never given
+        one (the flow answers with `Codec.encode_error`).
+        """
+
+    def keepalive(self) -> bytes:
+        """Bytes that keep an idle stream open and that clients skip; b"" where the wire has none."""
+        return b""
+
+    @abstractmethod
+    def save(self) -> object:
+        """State as msgpack-able builtins, flat in the output's length for a stream."""
+
+    @abstractmethod
+    def restore(self, state: object) -> None:
+        """Take what `save` gave, in a fresh reply of the same call and stamp."""
+
+
+class Codec(ABC):
+    """One protocol. One object a process, without state of its own.
+
+    Laws: no clock, loop, socket, randomness, environment (nor the imports that bring them); decode
+    raises nothing but RequestError, whatever the bytes; it never changes what it was given.
+    """
+
+    name: ClassVar[str]
+    routes: ClassVar[tuple[Route, ...]]
+    losses: ClassVar[frozenset[str]] = frozenset()
+    """Event and dialogue features that this wire cannot carry (the loss table): "reasoning",
+    "logprobs", "choices", "tool_call", "signature", "image", ..."""
+
+    @abstractmethod
+    def decode(self, request: HttpRequest) -> Call | Query:
+        """The request's meaning; raises RequestError that names field and reason."""
+
+    @abstractmethod
+    def reply(self, call: Call, stamp: Stamp) -> Reply:
+        """A fresh reply: streaming or unary by `call.output.stream`."""
+
+    @abstractmethod
+    def encode_error(self, error: CallError, request_id: str) -> HttpReply:
+        """The protocol's own error body, with a 4xx or 5xx status and, where due, Retry-After."""
+
+    def answer(self, query: Query, result: QueryResult) -> HttpReply:
+        """Only for codecs whose decode gives queries."""
+        raise NotImplementedError(f"codec {self.name} gives no queries")

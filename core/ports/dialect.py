@@ -1,0 +1,128 @@
+"""The dialect port: how one model family is asked, and how its answers are read. Pure."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from tokenwire.core.dialogue import Dialogue, ToolSpec
+from tokenwire.core.events import PartDelta, PartEnd, PartStart
+from tokenwire.core.prompt import Phase, Piece, Segments
+
+__all__ = (
+    "Dialect",
+    "MediaProcessor",
+    "Parser",
+    "ParserMaker",
+    "ParserSetup",
+    "PartEvent",
+    "Template",
+)
+
+PartEvent: TypeAlias = PartStart | PartDelta | PartEnd
+
+
+class Template(ABC):
+    """Asks: a dialogue to the text the model was trained on.
+
+    Laws: pure (the same dialogue and time give the same text); raises nothing but RequestError (a
+    template that refuses says why); client text comes out as it went in, or not at all.
+    """
+
+    source: str = ""
+    """What the fingerprint is taken over; "" where the template is code (then its version)."""
+
+    @abstractmethod
+    def render(self, dialogue: Dialogue, now: float) -> Segments:
+        """The prompt's text, with the beginning of the assistant's turn. `now`: Unix seconds."""
+
+
+class ParserSetup(Struct, frozen=True):
+    """What a parser may know of its call."""
+
+    choice: int = 0
+    phase: Phase = "content"
+    """Where the prompt ends."""
+    tools: tuple[ToolSpec, ...] = ()
+    parse_tools: bool = True
+    """False: tool_choice none, or no tools: tool-shaped text is text."""
+    reasoning: bool = True
+    """False: the answer has no reasoning; its markers are dropped or text."""
+
+
+class Parser(ABC):
+    """Reads: one choice's pieces to part events.
+
+    Laws: any cutting of the text into pieces gives the same parts; nothing raises, whatever the
+    pieces; what cannot be parsed is passed on as text; a call that was cut off ends with
+    `complete=False` and is never repaired; deltas are never empty; the order is `events.ORDER`'s;
+    held-back text is bounded by the longest marker (or one call's header).
+    """
+
+    phase: Phase
+    """Of the next piece; the pipeline counts reasoning tokens by it."""
+
+    @abstractmethod
+    def push(self, piece: Piece) -> Sequence[PartEvent]:
+        """Events that this piece makes certain; often none or one."""
+
+    @abstractmethod
+    def flush(self) -> Sequence[PartEvent]:
+        """The end: what was held back, and the end of the open part. A second call gives ()."""
+
+    @abstractmethod
+    def save(self) -> object:
+        """State as msgpack-able builtins: hundreds of bytes, flat in the output's length (an
+        unfinished call's JSON cursor aside)."""
+
+    @abstractmethod
+    def restore(self, state: object) -> None:
+        """Take what `save` gave, in a fresh parser of the same setup."""
+
+
+class ParserMaker(ABC):
+    """Makes a parser for each choice; and says how the family spells things."""
+
+    markers: tuple[str, ...] = ()
+    """Spellings that client text must not be able to make, beside the special tokens."""
+    stop_strings: tuple[str, ...] = ()
+    """Spellings of tokens that end an answer, beside the vocabulary's eos ids."""
+    reasoning_start: str = ""
+    reasoning_end: str = ""
+    """Of a reasoning block; "" where the family has none."""
+
+    @abstractmethod
+    def parser(self, setup: ParserSetup) -> Parser:
+        """A fresh parser."""
+
+    def phase(self, prompt_text: str) -> Phase:
+        """Where the answer starts, from the end of the rendered prompt. Default: an unclosed
+        reasoning_start at its very end (white space aside) means reasoning."""
+        if self.reasoning_start and prompt_text.rstrip().endswith(self.reasoning_start):
+            return "reasoning"
+        return "content"
+
+
+class MediaProcessor(ABC):
+    """How many placeholder tokens a picture or recording takes, from its header bytes alone."""
+
+    @abstractmethod
+    def length(self, kind: str, head: bytes) -> int:
+        """Placeholder tokens. Raises RequestError for a format it does not know."""
+
+
+ReasoningStyle: TypeAlias = Literal["auto", "none", "think"]
+
+
+class Dialect(Struct, frozen=True):
+    """A family: names of a template plugin and a parser plugin, and its habits."""
+
+    name: str
+    template: str
+    parser: str
+    media: MediaProcessor | None = None
+    template_markers: tuple[str, ...] = ()
+    """Text that a chat template of this family holds; `dialect = "auto"` looks for them."""

@@ -1,0 +1,72 @@
+"""What a template makes of a dialogue: text with provenance, then ids with spans. No wire names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from tokenwire.core.token_ids import TokenIds
+
+__all__ = ("Phase", "Piece", "Prompt", "Segment", "Segments", "Source", "Span")
+
+Phase: TypeAlias = Literal["content", "reasoning", "tool_call"]
+Source: TypeAlias = Literal["template", "client", "special", "unknown"]
+
+
+class Segment(Struct, frozen=True):
+    """A run of rendered text with one origin. `turn` and `part` index the dialogue; -1: none."""
+
+    text: str
+    source: Source
+    turn: int = -1
+    part: int = -1
+
+
+class Segments(Struct, frozen=True):
+    """Rendered text. A template that cannot tell whose text is whose gives one `unknown` segment."""
+
+    segments: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(segment.text for segment in self.segments)
+
+
+class Span(Struct, frozen=True):
+    """Ids [start, end) of a prompt and where they came from. Spans are disjoint and cover all."""
+
+    start: int
+    end: int
+    source: Source
+    turn: int = -1
+    part: int = -1
+
+
+class Prompt(Struct, frozen=True):
+    """What the engine is given, and what is known of it."""
+
+    ids: TokenIds
+    text: str
+    phase: Phase
+    """In which the output starts: the template may have opened a reasoning block already."""
+    fingerprint: str
+    """sha256 hex over template, tokenizer and model revision."""
+    spans: tuple[Span, ...] = ()
+    """Empty unless asked for."""
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """What the detokenizer says of one id (or of several without specials): its text.
+
+    `special` pieces are tokens that the vocabulary marks special; their text is the spelling.
+    """
+
+    text: str
+    special: bool = False
+    id: int = -1
+
+
+Shields: TypeAlias = Mapping[str, str]
+"""Private code point -> the forbidden spelling that a client wrote (shield.py)."""

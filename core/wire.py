@@ -1,0 +1,122 @@
+"""HTTP as values, and the two line formats that protocols stream: SSE and NDJSON. No protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import final
+
+from msgspec import Struct
+
+__all__ = ("HttpReply", "HttpRequest", "Route", "SseMessage", "SseReader", "Stamp", "sse")
+
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class Route(Struct, frozen=True):
+    """One entry of the route table. `path` may hold `{name}`, which matches one path segment."""
+
+    method: str
+    path: str
+    summary: str = ""
+
+
+class HttpRequest(Struct, frozen=True):
+    """A whole request. Header names are lower case; `path` is decoded, `query` is not."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = NO_HEADERS
+    query: str = ""
+    body: bytes = b""
+    path_params: Mapping[str, str] = NO_HEADERS
+
+
+class HttpReply(Struct, frozen=True):
+    """A whole reply."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str] = NO_HEADERS
+
+
+class Stamp(Struct, frozen=True):
+    """What a reply may know of the world: its id, the time (Unix seconds), random bytes.
+
+    Ids of a reply derive from (entropy, k), so that replay and restore give the same ones.
+    """
+
+    id: str
+    time: float
+    entropy: bytes
+
+    def token(self, k: int, length: int = 24) -> str:
+        """The k-th id's random part: letters and digits, at most 40."""
+        digest = sha256(self.entropy + k.to_bytes(4, "big")).digest()
+        number = int.from_bytes(digest, "big")
+        letters = []
+        for _ in range(min(length, 40)):
+            number, rest = divmod(number, 62)
+            letters.append(ALPHABET[rest])
+        return "".join(letters)
+
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def sse(data: bytes, event: bytes | None = None) -> bytes:
+    """One server-sent event (WHATWG HTML 9.2). `data` must hold no line break; JSON never does."""
+    if event is None:
+        return b"data: " + data + b"\n\n"
+    return b"event: " + event + b"\ndata: " + data + b"\n\n"
+
+
+class SseMessage(Struct, frozen=True):
+    """A read event; `comment` for lines that begin with a colon."""
+
+    data: str = ""
+    event: str = ""
+    comment: str | None = None
+
+
+LINE = re.compile(rb"\r\n|\n|\r")
+
+
+@final
+class SseReader:
+    """Reads server-sent events from any cutting of their bytes."""
+
+    __slots__ = ("_buffer", "_data", "_event")
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._event = ""
+        self._data: list[str] = []
+
+    def push(self, chunk: bytes) -> list[SseMessage]:
+        self._buffer += chunk
+        messages: list[SseMessage] = []
+        while match := LINE.search(self._buffer):
+            if match.group() == b"\r" and match.end() == len(self._buffer):
+                break  # Why: the next chunk may begin with its \n.
+            line = self._buffer[: match.start()].decode()
+            self._buffer = self._buffer[match.end() :]
+            self._line(line, messages)
+        return messages
+
+    def _line(self, line: str, messages: list[SseMessage]) -> None:
+        if not line:
+            if self._data:
+                messages.append(SseMessage("\n".join(self._data), self._event))
+            self._data, self._event = [], ""
+            return
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if not name:
+            messages.append(SseMessage(comment=value))
+        elif name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event = value
