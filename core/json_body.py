@@ -1,0 +1,213 @@
+"""JSON request bodies, read strictly and quickly; every fault is a RequestError. No protocol.
+
+What is refused and why: broken UTF-8, lone surrogates and NaN (not JSON: RFC 8259, 8.1 and 6),
+nesting deeper than MAX_DEPTH (it would exhaust the stack of whoever walks it), and a key written
+twice at top level, within `messages` or within `tools` (two readers would read two requests). A key
+written twice elsewhere is tolerated and the last one wins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Final, TypeVar
+
+import msgspec
+
+from tokenwire.core.errors import RequestError
+
+__all__ = ("MAX_DEPTH", "check_depth", "read_object", "to_struct")
+
+T = TypeVar("T")
+
+MAX_DEPTH: Final = 128
+"""Objects and arrays within one another, the outermost included."""
+
+NO_DUPLICATES_IN: Final = ("messages", "tools")
+
+_untyped: Final = msgspec.json.Decoder()
+
+# Maps both kinds of bracket to one kind; the rest is deleted.
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_TOO_DEEP: Final = b"[" * (MAX_DEPTH + 1)
+_PASSES: Final = 8
+_RUN: Final = re.compile(rb"\[+|\]+")
+_OPEN: Final = ord("[")
+
+_LONE_SURROGATE: Final = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\ud)(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\uD)"
+    rb"[c-fC-F][0-9a-fA-F]{2})"
+)
+_NOT_NUMBERS: Final = re.compile(rb"\b(?:NaN|Infinity|nan|inf)\b")
+_AT: Final = re.compile(r" - at `\$(.*)`$", re.DOTALL)
+_MISSING: Final = re.compile(r"^Object missing required field `(.*)`$")
+_BYTE: Final = re.compile(r"^(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?$")
+
+
+def read_object(body: bytes) -> dict[str, object]:
+    """The body's object, decoded without types. Raises RequestError: what is wrong, and where."""
+    if body.startswith(b"\xef\xbb\xbf"):
+        body = body[3:]  # Why: RFC 8259, 8.1 lets a reader ignore a byte order mark.
+    outside = _outside_strings(body)
+    if _is_too_deep(outside):
+        raise RequestError(
+            f"the body is nested deeper than {MAX_DEPTH} objects and arrays", code="too_deep"
+        )
+    try:
+        value = _untyped.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestError(_fault(body, outside, error), code="invalid_json") from None
+    if type(value) is not dict:
+        raise RequestError(f"the body must be a JSON object, not {_kind(value)}")
+    # Why: outside strings a colon follows each key and stands nowhere else.
+    if outside.count(b":") != _count_keys(value):
+        _refuse_duplicates(body)
+    return value
+
+
+def check_depth(text: str, *, param: str) -> None:
+    """Refuse JSON text that stands inside a string (a call's arguments) and is nested too deep."""
+    opening = text.count("[") + text.count("{")
+    if opening > MAX_DEPTH and _is_too_deep(_outside_strings(text.encode("utf-8", "replace"))):
+        raise RequestError(
+            f"{param} is nested deeper than {MAX_DEPTH} objects and arrays",
+            param=param,
+            code="too_deep",
+        )
+
+
+def to_struct(value: object, kind: type[T], *, at: str = "") -> T:
+    """`value` as `kind`; raises RequestError with the path of the field at fault, below `at`."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message, param = str(error), at
+        if found := _AT.search(message):
+            message = message[: found.start()]
+            param = (at + found.group(1)).removeprefix(".")
+        if missing := _MISSING.match(message):
+            param = f"{param}.{missing.group(1)}".removeprefix(".")
+            raise RequestError(f"{param} is missing", param=param, code="missing_field") from None
+        message = message[:1].lower() + message[1:]
+        where = f"{param}: {message}" if param else message
+        raise RequestError(where, param=param or None, code="invalid_type") from None
+    except RecursionError:
+        raise RequestError(f"{at or 'the body'} is nested too deep", param=at or None) from None
+
+
+def _outside_strings(body: bytes) -> bytes:
+    """What stands outside JSON strings. A run of backslashes begins with one that escapes."""
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(body.split(b'"')[::2])
+
+
+def _is_too_deep(outside: bytes) -> bool:
+    """Each pass takes the innermost brackets away, and one level with them.
+
+    Strategy: the passes run in C and leave few runs of brackets even of the worst body; those are
+    counted. What does not pair is not JSON, which the decoder says.
+    """
+    if outside.count(b"[") + outside.count(b"{") <= MAX_DEPTH:
+        return False
+    brackets = outside.translate(_BRACKETS, _NOT_BRACKETS)
+    for _ in range(_PASSES):
+        if _TOO_DEEP in brackets:
+            return True
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    depth = _PASSES
+    for run in _RUN.findall(brackets):
+        depth += len(run) if run[0] == _OPEN else -len(run)
+        if depth > MAX_DEPTH:
+            return True
+    return False
+
+
+def _count_keys(root: dict[str, object]) -> int:
+    total = 0
+    stack: list[object] = [root]
+    while stack:
+        value = stack.pop()
+        if type(value) is dict:
+            total += len(value)
+            stack.extend([item for item in value.values() if type(item) in _CONTAINERS])
+        elif type(value) is list:
+            stack.extend([item for item in value if type(item) in _CONTAINERS])
+    return total
+
+
+_CONTAINERS: Final = frozenset((dict, list))
+
+
+class _Twice(dict[str, object]):
+    """An object in which `key` was written twice."""
+
+    key: str = ""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    twice = _Twice(found)
+    counts = Counter(key for key, _ in pairs)
+    twice.key = next(key for key, count in counts.items() if count > 1)
+    return twice
+
+
+def _refuse_duplicates(body: bytes) -> None:
+    root = json.loads(body, object_pairs_hook=_object, parse_int=str, parse_float=str)
+    if isinstance(root, _Twice):
+        raise _twice(root.key)
+    for name in NO_DUPLICATES_IN:
+        stack: list[tuple[str, object]] = [(name, root.get(name))]
+        while stack:
+            path, value = stack.pop()
+            if isinstance(value, _Twice):
+                raise _twice(f"{path}.{value.key}")
+            if isinstance(value, dict):
+                stack.extend((f"{path}.{key}", item) for key, item in value.items())
+            elif isinstance(value, list):
+                stack.extend((f"{path}[{k}]", item) for k, item in enumerate(value))
+
+
+def _twice(path: str) -> RequestError:
+    return RequestError(
+        f"the key {path} is written twice: send it once", param=path, code="duplicate_key"
+    )
+
+
+def _fault(body: bytes, outside: bytes, error: Exception) -> str:
+    """A sentence for the sender; the decoder's own words are terse and sometimes off the point."""
+    if isinstance(error, RecursionError):
+        return "the body is nested too deep"
+    try:
+        body.decode()
+    except UnicodeDecodeError as broken:
+        return f"the body is not valid UTF-8 at byte {broken.start}"
+    if lone := _LONE_SURROGATE.search(body.replace(b"\\\\", b"__")):
+        return f"the body has a lone surrogate, which is no character, at byte {lone.start()}"
+    if found := _NOT_NUMBERS.search(outside):
+        return f"the body is not valid JSON: {found.group().decode()} is not a JSON number"
+    message, byte = _BYTE.match(str(error)).groups()  # type: ignore[union-attr]
+    message = message[:1].lower() + message[1:].partition(" - at ")[0]
+    return f"the body is not valid JSON: {message}" + (f" at byte {byte}" if byte else "")
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case list():
+            return "an array"
+        case str():
+            return "a string"
+        case _:
+            return "a number"
