@@ -120,7 +120,7 @@ class Detokenizer:
         return piece
 
     def flush(self) -> Piece | None:
-        """The end. An unfinished character is dropped, the same in every mode, so there is no tail."""
+        """The end. An unfinished character is dropped, in every mode alike: there is no tail."""
         self._pending, self._ready = b"", NOTHING if self._strip else self._table.whole
         return None
 
