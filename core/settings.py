@@ -103,8 +103,9 @@ def keys_of(settings: type[Struct]) -> tuple[str, ...]:
 
 def convert(settings: type[T], values: Mapping[str, object], place: Place) -> T:
     """The Struct; raises ConfigError with one sentence: place, value, what was wanted."""
-    ready = _walk(inspect.type_info(settings), values, place)
+    ready: object = values
     try:
+        ready = _walk(inspect.type_info(settings), values, place)
         return msgspec.convert(ready, settings, strict=True)
     except msgspec.ValidationError as error:
         raise _sentence(str(error), ready, place) from error
