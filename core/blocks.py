@@ -11,8 +11,9 @@ from hashlib import sha256
 from struct import pack
 
 from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.tokens import TokenJob
 
-__all__ = ("SCHEME", "block", "chain", "root")
+__all__ = ("SCHEME", "block", "chain", "extras", "root")
 
 SCHEME = "kvb1"
 _TAG = SCHEME.encode()
@@ -30,9 +31,7 @@ def block(parent: bytes, ids: TokenIds, extra: bytes = b"") -> bytes:
     ).digest()
 
 
-def chain(
-    start: bytes, ids: TokenIds, size: int, extras: Sequence[bytes] = ()
-) -> Iterator[bytes]:
+def chain(start: bytes, ids: TokenIds, size: int, extras: Sequence[bytes] = ()) -> Iterator[bytes]:
     """The hashes of the full blocks of `ids`, `size` tokens each.
 
     `extras[i]` goes into block i: the salt ("salt:NAME") and the adapter ("adapter:NAME@REV") into
@@ -44,3 +43,27 @@ def chain(
         extra = extras[index] if index < len(extras) else b""
         parent = block(parent, TokenIds(ids[index * size : (index + 1) * size]), extra)
         yield parent
+
+
+def extras(job: TokenJob, size: int) -> tuple[bytes, ...]:
+    """What `chain` needs for this job's prompt, in blocks of `size`; empty: nothing.
+
+    A picture goes into every block that it reaches into, with its offset there (below 0 where it
+    began earlier). Several in one block: salt, adapter, media in order, each NUL in them doubled,
+    joined by one NUL.
+    """
+    found: dict[int, list[str]] = {}
+    if job.kv.salt:
+        found.setdefault(0, []).append(f"salt:{job.kv.salt}")
+    if job.adapter is not None:
+        found.setdefault(0, []).append(f"adapter:{job.adapter.name}@{job.adapter.revision}")
+    for item in job.media:
+        for index in range(item.at // size, (item.at + max(item.length, 1) - 1) // size + 1):
+            entry = f"media:{item.sha256}@{item.at - index * size}"
+            found.setdefault(index, []).append(entry)
+    if not found:
+        return ()
+    return tuple(
+        b"\0".join(part.replace("\0", "\0\0").encode() for part in found.get(index, ()))
+        for index in range(max(found) + 1)
+    )

@@ -62,4 +62,6 @@ class Checkpoint:
         try:
             return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
         except msgspec.MsgspecError as error:
-            raise ConfigError(f"{path}: wanted a JSON object, got something else ({error})") from error
+            raise ConfigError(
+                f"{path}: wanted a JSON object, got something else ({error})"
+            ) from error

@@ -23,7 +23,7 @@ class TokenIds(array):  # type: ignore[type-arg]
 
     def __new__(cls, ids: Iterable[int] = ()) -> TokenIds:
         """Raises OverflowError for an id outside uint32, TypeError for what is no int."""
-        return array.__new__(cls, "I", ids)
+        return array.__new__(cls, "I", ids)  # type: ignore[return-value]
 
     @classmethod
     def from_le(cls, data: bytes) -> TokenIds:

@@ -14,7 +14,8 @@ class Region(Struct, frozen=True):
     """Registered memory, described so that a peer can address it."""
 
     id: str
-    bytes: int
+    size: int
+    """Bytes."""
     descriptor: bytes
 
 

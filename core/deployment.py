@@ -1,0 +1,232 @@
+"""A configuration made real: store, keys, scripts, and each model with its engine. Knows no HTTP.
+
+Small files are read at start, and what is wrong with them stops it; engines load behind it, so that
+the server answers (503, with the reason) while they do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from secrets import token_bytes
+from typing import Any, Self, final
+
+from tokenwire.core.config import Config, ModelConfig
+from tokenwire.core.dispatch import Dispatcher
+from tokenwire.core.errors import ConfigError, TokenwireError
+from tokenwire.core.factory import Services
+from tokenwire.core.fingerprint import differences
+from tokenwire.core.flow import Flow, FlowSettings
+from tokenwire.core.host import Host
+from tokenwire.core.model_parts import ModelParts, assemble
+from tokenwire.core.ports.engine import Engine
+from tokenwire.core.ports.observer import Observer
+from tokenwire.core.ports.store import Store
+from tokenwire.core.recent import RecentPrompt, RecentPrompts
+from tokenwire.core.scripts import ScriptBook
+from tokenwire.core.secrets import SecretWatch, keyring
+from tokenwire.core.served import AbsentModel, ServedModel
+from tokenwire.core.signing import Keyring
+from tokenwire.core.tokens import EngineStatus
+
+__all__ = ("Deployment",)
+
+log = logging.getLogger("tokenwire.deployment")
+
+KEYS_LOOK_S = 10.0
+"""How often key files are looked at."""
+NO_SETTINGS: Mapping[str, object] = {}
+
+
+@final
+class Deployment:
+    """`await Deployment.start(...)`, serve `flow`, then `drain`."""
+
+    def __init__(self, config: Config, host: Host, services: Services, store: Store) -> None:
+        self.config = config
+        self.host = host
+        self.store = store
+        self.scripts = services.scripts
+        self.flow: Flow
+        self._services = services
+        self._recent = RecentPrompts() if config.server.debug else None
+        self._models: dict[str, ServedModel] = {}
+        self._absent: list[AbsentModel] = []
+        self._loading: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._draining = False
+
+    @classmethod
+    async def start(
+        cls,
+        config: Config,
+        host: Host,
+        *,
+        keys: Keyring | None = None,
+        store: Store | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Self:
+        """Raises ConfigError or PluginError. `keys` and `store`: shared with other workers."""
+        watches = [SecretWatch(secret, os.environ) for secret in config.server.keys]
+        keys = keys or _keys(watches)
+        bare = Services(keys)
+        if store is None:
+            store = host.stores.build(config.cache.type, config.cache.settings, bare, "cache")
+        mocks = any(model.engine.plugin == "mock" for model in config.models)
+        services = Services(keys, store=store, scripts=ScriptBook(store) if mocks else None)
+        self = cls(config, host, services, store)
+        self.flow = await self._build(observers)
+        if watches:
+            self._tasks.append(asyncio.ensure_future(_rotate(keys, watches)))
+        return self
+
+    async def _build(self, observers: Sequence[Observer]) -> Flow:
+        server = self.config.server
+        codecs = self._all("codec")
+        for model in self.config.models:
+            self._add(model)
+        return Flow(
+            codecs=codecs,
+            models=self._models,
+            absent=self._absent,
+            guards=self._all("guard"),
+            observers=[*self._all("observer"), *observers],
+            scripts=self.scripts,
+            recent=self._recent,
+            settings=FlowSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
+        )
+
+    def _all(self, kind: str) -> list[Any]:
+        """Every plugin of a kind, with its settings from `plugins:`."""
+        registry = self.host.registry(kind)
+        return [
+            registry.build(
+                name,
+                self.config.plugins.get(name, NO_SETTINGS),
+                self._services,
+                f"plugins.{name}",
+            )
+            for name in registry
+        ]
+
+    def _add(self, config: ModelConfig) -> None:
+        if config.engine.plugin not in self.host.engines:
+            problem = f"no engine plugin {config.engine.plugin!r} is installed"
+            log.warning("model %s: %s", config.name, problem)
+            self._absent.append(AbsentModel(config.name, problem))
+            return
+        parts = assemble(config, self.host, self._services)
+        log.info("model %s: dialect %s (%s)", config.name, parts.dialect, parts.why)
+        for name in (config.name, *config.aliases):
+            if self._models.setdefault(name, parts.model) is not parts.model:
+                raise ConfigError(f"models: two models are called {name!r}")
+        self._loading.append(asyncio.ensure_future(self._load(config, parts)))
+
+    async def _load(self, config: ModelConfig, parts: ModelParts) -> None:
+        """In a thread: weights take seconds to minutes."""
+        model = parts.model
+        try:
+            engine = await asyncio.to_thread(
+                self.host.engines.build,
+                config.engine.plugin,
+                config.engine.settings,
+                parts.services,
+                f"models.{config.name}.engine",
+            )
+            self._join(model, engine, config)
+        except TokenwireError as error:
+            model.problem = str(error)
+            log.error("model %s cannot be served: %s", config.name, error)
+        except Exception:
+            model.problem = "its engine failed to load; see the log"
+            log.exception("model %s cannot be served", config.name)
+
+    def _join(self, model: ServedModel, engine: Engine, config: ModelConfig) -> None:
+        """Refuses an engine that means other things by the same ids."""
+        ours = model.renderer.tokenizer.vocabulary.fingerprints
+        theirs = engine.status().card.fingerprints
+        for difference in differences(ours, theirs):
+            raise ConfigError(
+                f"its engine has another {difference.name}: sha256 {difference.theirs[:16]}...,"
+                f" the tokenizer's is {difference.ours[:16]}...; give both the same files"
+            )
+        if not theirs and not config.trust_tokenizer:
+            raise ConfigError(
+                "its engine reports no fingerprints, so its ids may mean other tokens; set"
+                " trust_tokenizer: true if you know that they do not"
+            )
+        dispatcher = Dispatcher(engine, model.name)
+        dispatcher.start()
+        model.dispatcher = dispatcher
+
+    # --- while it serves -------------------------------------------------------------------------
+
+    def models(self) -> tuple[str, ...]:
+        """Names, without aliases."""
+        return tuple(dict.fromkeys(model.name for model in self._models.values()))
+
+    def model(self, name: str) -> ServedModel | None:
+        return self._models.get(name)
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether every model can answer now; if not, why."""
+        if self._draining:
+            return False, "the server is shutting down"
+        problems = [f"{absent.name or 'default'}: {absent.problem}" for absent in self._absent]
+        for model in dict.fromkeys(self._models.values()):
+            if model.dispatcher is None:
+                problems.append(f"{model.name}: {model.problem}")
+            elif not (status := model.dispatcher.status()).ready:
+                problems.append(f"{model.name}: {status.reason}")
+        return not problems, "; ".join(problems)
+
+    async def loaded(self) -> None:
+        """Returns when every engine has loaded or failed to."""
+        await asyncio.gather(*self._loading)
+
+    def engine_statuses(self) -> dict[str, EngineStatus]:
+        """Of loaded engines, by model."""
+        return {
+            model.name: model.dispatcher.status()
+            for model in dict.fromkeys(self._models.values())
+            if model.dispatcher is not None
+        }
+
+    def recent_prompt(self, request_id: str) -> RecentPrompt | None:
+        return self._recent.get(request_id) if self._recent is not None else None
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let running calls end, then stop engines and let go of the store."""
+        self._draining = True
+        tasks = (*self._loading, *self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        models = dict.fromkeys(self._models.values())
+        dispatchers = [model.dispatcher for model in models if model.dispatcher is not None]
+        await asyncio.gather(*(dispatcher.drain(timeout_s) for dispatcher in dispatchers))
+        await self.store.close()
+
+
+def _keys(watches: Sequence[SecretWatch]) -> Keyring:
+    if watches:
+        return keyring(watches)
+    log.warning(
+        "server.keys is not set: signatures made now will not verify after a restart, nor on"
+        " another gateway"
+    )
+    return Keyring([token_bytes(32)])
+
+
+async def _rotate(keys: Keyring, watches: Sequence[SecretWatch]) -> None:
+    """Take up keys whose files have changed; a file that cannot be read changes nothing."""
+    while True:
+        await asyncio.sleep(KEYS_LOOK_S)
+        try:
+            if any([watch.refresh() for watch in watches]):
+                keys.adopt(keyring(watches))
+                log.info("server.keys: took up changed keys")
+        except ConfigError as error:
+            log.warning("server.keys: keeping the old ones: %s", error)

@@ -1,0 +1,261 @@
+"""One HTTP request to its answer: guard, decode, render, submit, stream. Knows no server.
+
+The edge gives it a request and an Exchange; what fails is answered in the protocol's own shape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from secrets import token_bytes
+from typing import final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Query, QueryResult
+from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
+from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.ports.guard import Guard
+from tokenwire.core.ports.observer import CallStarted, Observer
+from tokenwire.core.prompt import Prompt
+from tokenwire.core.recent import RecentPrompts
+from tokenwire.core.routes import RouteTable
+from tokenwire.core.run import Run, Tale
+from tokenwire.core.scripts import ScriptBook
+from tokenwire.core.served import AbsentModel, ServedModel
+from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
+from tokenwire.core.tokens import AbortReason
+from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
+
+__all__ = ("Flow", "FlowSettings")
+
+log = logging.getLogger("tokenwire.flow")
+
+SCRIPT_HEADER = "x-mock-script"
+IGNORED_HEADER = "x-tokenwire-ignored"
+NOT_FOUND = b'{"error":{"message":"there is nothing at this path","type":"not_found"}}'
+
+
+class FlowSettings(Struct, frozen=True):
+    """Seconds."""
+
+    keepalive_s: float = 10.0
+    timeout_s: float = 600.0
+
+
+@final
+class Flow:
+    """Shared by all requests; holds no state of any."""
+
+    def __init__(
+        self,
+        *,
+        codecs: Sequence[Codec],
+        models: Mapping[str, ServedModel],
+        absent: Sequence[AbsentModel] = (),
+        guards: Sequence[Guard] = (),
+        observers: Sequence[Observer] = (),
+        scripts: ScriptBook | None = None,
+        recent: RecentPrompts | None = None,
+        settings: FlowSettings | None = None,
+    ) -> None:
+        """`models` by name and alias; `recent` keeps prompts for debugging."""
+        self.routes = RouteTable(codecs)
+        self.observers = list(observers)
+        self._models = models
+        self._absent = tuple(absent)
+        self._guards = tuple(guards)
+        self._scripts = scripts
+        self._recent = recent
+        self._settings = settings or FlowSettings()
+
+    async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
+        """Answer, whatever comes. Raises nothing but CancelledError."""
+        stamp = Stamp(id="", time=time.time(), entropy=token_bytes(16))
+        stamp = replace(stamp, id=f"req_{stamp.token(2**32 - 1)}")
+        match = self.routes.match(request.method, request.path)
+        if match.codec is None:
+            await _reply(exchange, HttpReply(404, "application/json", NOT_FOUND), stamp.id)
+            return
+        codec = match.codec
+        try:
+            if request.method not in match.allowed:
+                raise RequestError(
+                    f"{request.path} takes {', '.join(match.allowed)}, not {request.method}",
+                    kind=ErrorKind.METHOD_NOT_ALLOWED,
+                )
+            request = replace(request, path_params=match.params)
+            await self._serve(codec, request, exchange, stamp)
+        except ClientGone:
+            pass
+        except CallError as error:
+            allow = {"allow": ", ".join(match.allowed)} if error.status == 405 else {}
+            await _reply(exchange, codec.encode_error(error, stamp.id), stamp.id, allow)
+        except Exception:
+            log.exception("request %s failed", stamp.id)
+            await _reply(exchange, codec.encode_error(ServiceError(), stamp.id), stamp.id)
+
+    async def _serve(
+        self, codec: Codec, request: HttpRequest, exchange: Exchange, stamp: Stamp
+    ) -> None:
+        identity = Identity()
+        for guard in self._guards:
+            identity = await guard.admit(request, identity)
+        asked = codec.decode(request)
+        if not isinstance(asked, Call):
+            result = await self._look_up(asked, identity, stamp)
+            await _reply(exchange, codec.answer(asked, result), stamp.id)
+            return
+        call = replace(asked, identity=replace(asked.identity, tenant=identity.tenant))
+        await self._run(codec, call, request, exchange, stamp)
+
+    async def _look_up(self, query: Query, identity: Identity, stamp: Stamp) -> QueryResult:
+        match query:
+            case ListModels():
+                unique = dict.fromkeys(self._models.values())
+                return tuple(model.info() for model in unique)
+            case GetModel(name):
+                return self._model(name).info()
+            case Count(call):
+                prompt = await self._model(call.model).prompt(call, stamp.time)
+                return len(prompt.ids)
+
+    def _model(self, name: str) -> ServedModel:
+        model = self._models.get(name)
+        if model is None:
+            for absent in self._absent:
+                if absent.name in ("", name):
+                    raise absent.refusal()
+            raise RequestError(
+                f"model {name!r} is not served here; there is {', '.join(map(repr, self._models))}",
+                kind=ErrorKind.MODEL_NOT_FOUND,
+                param="model",
+                code="model_not_found",
+            )
+        return model
+
+    async def _script(self, request: HttpRequest, model: ServedModel) -> tuple[str, str]:
+        """The name and prompt tail of the script that the request asks for."""
+        name = request.headers.get(SCRIPT_HEADER)
+        if name is None or not model.is_mock or self._scripts is None:
+            return "", ""
+        script = await self._scripts.load(name)
+        if script is None:
+            raise RequestError(
+                f"there is no mock script {name!r}: PUT it to /mock/scripts/{name} first",
+                kind=ErrorKind.NOT_FOUND,
+                param=SCRIPT_HEADER,
+            )
+        return name, script.prompt_tail
+
+    async def _run(
+        self, codec: Codec, call: Call, request: HttpRequest, exchange: Exchange, stamp: Stamp
+    ) -> None:
+        began = asyncio.get_running_loop().time()
+        model = self._model(call.model)
+        dispatcher = model.engine()
+        name, tail = await self._script(request, model)
+        if name:
+            call = replace(call, annotations={**call.annotations, "script": name})
+        keeps = self._recent is not None
+        prompt = await model.prompt(call, stamp.time, tail=tail, spans=keeps)
+        if self._recent is not None:
+            self._recent.keep(stamp.id, prompt, model.renderer.tokenizer)
+        card = dispatcher.status().card
+        seed = int.from_bytes(stamp.entropy[:8], "little", signed=True)
+        planned = model.jobs.plan(call, prompt, card, job=stamp.id, seed=seed)
+        job = planned.job
+        if call.output.stream and card.can("credit"):
+            job = replace(job, credit=CREDIT_WINDOW)
+        ignored = (*call.ignored, *planned.ignored)
+        reply = codec.reply(call, stamp)
+        stream = AnswerStream(
+            model.generation(call, prompt, planned),
+            reply,
+            stream=call.output.stream,
+            abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),
+        )
+        tale = Tale(
+            self.observers,
+            CallStarted(
+                request_id=stamp.id,
+                protocol=codec.name,
+                model=model.name,
+                tenant=call.identity.tenant,
+                stream=call.output.stream,
+                prompt_tokens=len(prompt.ids),
+                time=began,
+            ),
+        )
+        run = Run(
+            exchange=exchange,
+            dispatcher=dispatcher,
+            job=job,
+            call=call,
+            reply=reply,
+            stream=stream,
+            headers=_headers(stamp, ignored, prompt),
+            keepalive_s=self._settings.keepalive_s,
+            timeout_s=self._settings.timeout_s,
+        )
+        await self._go(run, tale, stream, codec)
+
+    async def _go(self, run: Run, tale: Tale, stream: AnswerStream, codec: Codec) -> None:
+        outcome, status = "ok", 200
+        try:
+            await run.go()
+            if stream.generation.failed is not None:
+                outcome = stream.generation.failed.kind.word
+        except ClientGone:
+            outcome, status = ErrorKind.CLIENT_CLOSED.word, ErrorKind.CLIENT_CLOSED.status
+            raise
+        except CallError as error:
+            outcome, status = error.kind.word, error.status
+            if run.has_started:
+                log.error("%s: failed after its stream began", codec.name)
+                return
+            raise
+        except asyncio.CancelledError:
+            outcome, status = "cancelled", 499
+            raise
+        except Exception:
+            outcome, status = ErrorKind.INTERNAL.word, 500
+            raise
+        finally:
+            finish = stream.generation.failed_finish
+            if finish is not None:
+                log.warning("engine: %s(%s): %s", finish.kind, finish.cause, finish.message)
+            tale.end(stream, outcome, status, asyncio.get_running_loop().time())
+
+
+def _headers(stamp: Stamp, ignored: Sequence[str], prompt: Prompt) -> tuple[tuple[str, str], ...]:
+    head: list[tuple[str, str]] = [
+        *_ids(stamp.id),
+        ("x-tokenwire-fingerprint", prompt.fingerprint),
+    ]
+    if ignored:
+        names = ", ".join(dict.fromkeys(ignored))
+        head.append((IGNORED_HEADER, names.encode("ascii", "backslashreplace").decode()[:2000]))
+    return tuple(head)
+
+
+def _ids(request_id: str) -> tuple[tuple[str, str], ...]:
+    """Why two: the client libraries of the two largest protocols each look for their own."""
+    return (("x-request-id", request_id), ("request-id", request_id))
+
+
+async def _reply(
+    exchange: Exchange,
+    reply: HttpReply,
+    request_id: str,
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    head = {**reply.headers, **dict(_ids(request_id)), **(headers or {})}
+    try:
+        await exchange.reply(replace(reply, headers=head))
+    except ClientGone:
+        log.debug("request %s: the client left before its answer", request_id)

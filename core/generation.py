@@ -1,0 +1,197 @@
+"""One call's answer on its way through the gateway: token deltas in, events out. Pure.
+
+Checks that the engine's stream has neither gap nor overlap, decodes each choice, says which choices
+to stop, and counts. Knows no protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import msgspec
+
+from tokenwire.core.decoder import Decoder
+from tokenwire.core.errors import ErrorKind
+from tokenwire.core.events import Event, Failed, Started, Usage
+from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.tokens import (
+    Counts,
+    Finish,
+    FinishCause,
+    FinishKind,
+    TokenDelta,
+)
+
+__all__ = ("Generation", "failure")
+
+NO_COUNTS = Counts()
+
+# What a client is told of an engine's error; the engine's own words go to the log alone.
+FAILURES: dict[FinishCause, tuple[ErrorKind, str]] = {
+    FinishCause.REFUSED: (
+        ErrorKind.INVALID_REQUEST,
+        "the model's engine cannot do what this request asks",
+    ),
+    FinishCause.CONTEXT_LENGTH: (
+        ErrorKind.CONTEXT_LENGTH,
+        "the prompt does not fit into the model's context",
+    ),
+    FinishCause.OVERLOADED: (ErrorKind.OVERLOADED, "the model is overloaded; try again shortly"),
+    FinishCause.LOST: (ErrorKind.UNAVAILABLE, "the model's engine was lost; try again"),
+    FinishCause.DEADLINE: (ErrorKind.TIMEOUT, "the request's deadline passed"),
+    FinishCause.DRAIN: (ErrorKind.UNAVAILABLE, "the server is shutting down; try again elsewhere"),
+    FinishCause.PREEMPTED: (ErrorKind.OVERLOADED, "the request gave way to more urgent ones"),
+}
+INTERNAL = (ErrorKind.INTERNAL, "the model's engine met an internal error")
+OWN_ABORTS = (FinishCause.STOP_TEXT, FinishCause.CLIENT)
+RETRY_AFTER_S = {ErrorKind.OVERLOADED: 1.0, ErrorKind.UNAVAILABLE: 1.0}
+
+
+def failure(finish: Finish) -> Failed | None:
+    """What an engine's finish tells the client when it is no answer; None for a proper end."""
+    if finish.kind in (FinishKind.STOP, FinishKind.LENGTH):
+        return None
+    if finish.kind is FinishKind.ABORT and finish.cause in OWN_ABORTS:
+        return None
+    kind, message = FAILURES.get(finish.cause, INTERNAL)
+    return Failed(kind, message, RETRY_AFTER_S.get(kind))
+
+
+@final
+class Generation:
+    """`push` each delta. `is_over` after the last event; `unwanted` names choices to abort."""
+
+    __slots__ = (
+        "_counts",
+        "_decoders",
+        "_fingerprint",
+        "_finished",
+        "_histories",
+        "_left",
+        "_started",
+        "computed_tokens",
+        "failed",
+        "failed_finish",
+        "is_over",
+        "unwanted",
+        "usage",
+    )
+
+    def __init__(self, decoders: Sequence[Decoder], fingerprint: str) -> None:
+        self._decoders = decoders
+        self._fingerprint = fingerprint
+        self._counts = NO_COUNTS
+        self._histories = [0] * len(decoders)  # Tokens received a choice, wanted or not.
+        self._finished = [False] * len(decoders)
+        self._left = len(decoders)
+        self._started = False
+        self.is_over = False
+        self.unwanted: list[int] = []
+        """Choices that have what they need though the engine goes on: to be aborted (stop_text)."""
+        self.usage: Usage | None = None
+        self.computed_tokens = 0
+        self.failed: Failed | None = None
+        self.failed_finish: Finish | None = None
+        """The engine's own words on a failure, for the log."""
+
+    @property
+    def has_started(self) -> bool:
+        return self._started
+
+    @property
+    def generated(self) -> tuple[int, ...]:
+        return tuple(decoder.generated for decoder in self._decoders)
+
+    def push(self, delta: TokenDelta) -> list[Event]:
+        """Take one delta, of whichever choice."""
+        choice = delta.choice
+        if self.is_over or not 0 <= choice < len(self._decoders) or self._finished[choice]:
+            return []
+        events: list[Event] = []
+        if delta.counts is not None:
+            self._counts = delta.counts
+        finish = delta.finish
+        if finish is not None and (failed := failure(finish)) is not None:
+            self.failed_finish = finish
+            return [self._fail(failed)]
+        if not self._started:
+            self._started = True
+            self.computed_tokens = self._counts.computed
+            events.append(Started(self._counts.prompt, self._counts.cached, self._fingerprint))
+        decoder = self._decoders[choice]
+        ids: Sequence[int] = delta.ids
+        logprobs = delta.logprobs
+        held = self._histories[choice]
+        if delta.at != held:
+            if delta.at > held or delta.at + len(ids) < held:
+                self.failed_finish = Finish(
+                    FinishKind.ERROR,
+                    FinishCause.INTERNAL,
+                    message=f"delta of choice {choice} at {delta.at}, but {held} tokens are held",
+                )
+                return [*events, self._fail(Failed(*INTERNAL))]
+            ids, logprobs = ids[held - delta.at :], logprobs[held - delta.at :]
+        self._histories[choice] = held + len(ids)
+        if ids and decoder.stopped is None:
+            events += decoder.push(ids, logprobs)
+            if decoder.stopped is not None and finish is None:
+                self.unwanted.append(choice)
+        if finish is not None or decoder.stopped is not None:
+            events += decoder.finish(finish or STOP_TEXT)
+            self._end(choice, events)
+        return events
+
+    def _end(self, choice: int, events: list[Event]) -> None:
+        self._finished[choice] = True
+        self._left -= 1
+        if self._left == 0:
+            self.is_over = True
+            self.usage = self.count()
+            events.append(self.usage)
+
+    def fail(self, failed: Failed) -> list[Event]:
+        """End the answer from outside: the engine is gone, or time is up."""
+        return [] if self.is_over else [self._fail(failed)]
+
+    def _fail(self, failed: Failed) -> Failed:
+        self.is_over = True
+        self.failed = failed
+        self.usage = self.count()
+        return failed
+
+    def count(self) -> Usage:
+        """Tokens so far."""
+        return Usage(
+            prompt_tokens=self._counts.prompt,
+            completion_tokens=sum(decoder.generated for decoder in self._decoders),
+            cached_tokens=self._counts.cached,
+            reasoning_tokens=sum(decoder.reasoning_tokens for decoder in self._decoders),
+        )
+
+    def save(self) -> object:
+        """State as msgpack-able builtins, flat in the answer's length."""
+        return (
+            msgspec.to_builtins(self._counts),
+            self._histories,
+            self._finished,
+            self._started,
+            self.computed_tokens,
+            [decoder.save() for decoder in self._decoders],
+        )
+
+    def restore(self, state: object) -> None:
+        """Raises msgspec.ValidationError for what is no generation's state."""
+        counts, histories, finished, started, computed, decoders = msgspec.convert(
+            state, tuple[Counts, list[int], list[bool], bool, int, list[object]]
+        )
+        if not len(histories) == len(finished) == len(decoders) == len(self._decoders):
+            raise msgspec.ValidationError(f"state of {len(decoders)} choices, not our number")
+        self._counts, self._histories, self._finished = counts, histories, finished
+        self._started, self.computed_tokens = started, computed
+        self._left = finished.count(False)
+        for decoder, saved in zip(self._decoders, decoders, strict=True):
+            decoder.restore(saved)
+
+
+STOP_TEXT = Finish(FinishKind.ABORT, FinishCause.STOP_TEXT, TokenIds())

@@ -1,0 +1,213 @@
+"""A call and its prompt to a job in ids. Pure; what the engine cannot do is refused or listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from msgspec import Struct
+
+from tokenwire.core.call import Call, Sampling
+from tokenwire.core.errors import ErrorKind, RequestError
+from tokenwire.core.ports.dialect import ParserMaker
+from tokenwire.core.ports.tokenizer import Tokenizer
+from tokenwire.core.prompt import Prompt
+from tokenwire.core.token_ids import NO_IDS, TokenIds
+from tokenwire.core.tokens import (
+    Constraint,
+    EngineCard,
+    JobSampling,
+    JobStopping,
+    KvSettings,
+    LogprobSettings,
+    ReasoningBudget,
+    TokenJob,
+)
+
+__all__ = ("JobBuilder", "Planned")
+
+
+class Planned(Struct, frozen=True):
+    """A job, the fields that this engine cannot use, and what its stop ids stand for."""
+
+    job: TokenJob
+    ignored: tuple[str, ...] = ()
+    stop_strings: tuple[str, ...] = ()
+    stop_spellings: Mapping[int, str] = {}
+
+
+@final
+class JobBuilder:
+    """Made once a model. `defaults` is what the checkpoint recommends where a client is silent."""
+
+    def __init__(
+        self,
+        model: str,
+        tokenizer: Tokenizer,
+        parser: ParserMaker,
+        *,
+        defaults: Mapping[str, object],
+        context_length: int | None = None,
+    ) -> None:
+        self._model = model
+        self._defaults = _defaults(defaults)
+        self._context = context_length
+        self._added = {token.text: token.id for token in tokenizer.vocabulary.added}
+        self._eos = tokenizer.vocabulary.eos_ids
+        self._dialect_stops = tuple(
+            self._added[text] for text in parser.stop_strings if text in self._added
+        )
+        self._reasoning = (
+            (tokenizer.encode(parser.reasoning_start), tokenizer.encode(parser.reasoning_end))
+            if parser.reasoning_start
+            else None
+        )
+
+    def context_length(self, card: EngineCard) -> int:
+        return min(self._context or card.context_length, card.context_length)
+
+    def plan(self, call: Call, prompt: Prompt, card: EngineCard, *, job: str, seed: int) -> Planned:
+        """Raises RequestError when the prompt does not fit, or a field cannot be honoured and an
+        answer without it would be wrong."""
+        context = self.context_length(card)
+        left = context - len(prompt.ids)
+        if left < 1:
+            raise RequestError(
+                f"prompt is too long: {len(prompt.ids)} tokens > {context - 1} maximum"
+                f" (this model's maximum context length is {context} tokens, and an answer needs"
+                " at least one)",
+                kind=ErrorKind.CONTEXT_LENGTH,
+                param="messages",
+                code="context_length_exceeded",
+            )
+        if call.output.logprobs is not None and not card.can("logprobs"):
+            raise RequestError(
+                f"model {self._model!r} cannot give log probabilities", param="logprobs"
+            )
+        ignored: list[str] = []
+        spellings = self._stop_spellings(call)
+        wanted = call.stopping.max_tokens
+        stopping = JobStopping(
+            max_tokens=left if wanted is None else min(wanted, left),
+            min_tokens=call.stopping.min_tokens,
+            stop_ids=self._stop_ids(call, spellings),
+            sequences=tuple(map(TokenIds, call.stopping.sequences)),
+            ignore_eos=call.stopping.ignore_eos,
+        )
+        built = TokenJob(
+            job=job,
+            model=self._model,
+            prompt=prompt.ids,
+            n=call.output.n,
+            sampling=self._sampling(call.sampling, card, seed, ignored),
+            stopping=stopping,
+            reasoning=self._budget(call, prompt, card, ignored),
+            constraint=_constraint(call, card, ignored),
+            logprobs=None
+            if call.output.logprobs is None
+            else LogprobSettings(top=call.output.logprobs, prompt=call.output.prompt_logprobs),
+            kv=KvSettings(salt=_salt(call)),
+            priority=call.hints.priority,
+            deadline_ms=call.hints.deadline_ms,
+            expected_tokens=call.hints.expected_tokens,
+            annotations=call.annotations,
+        )
+        return Planned(
+            built,
+            tuple(ignored),
+            tuple(text for text in call.stopping.strings if text not in spellings.values()),
+            spellings,
+        )
+
+    def _stop_spellings(self, call: Call) -> dict[int, str]:
+        """Stop strings that spell one added token end the answer by id, before any text."""
+        if call.stopping.include_stop:
+            return {}
+        return {self._added[text]: text for text in call.stopping.strings if text in self._added}
+
+    def _stop_ids(self, call: Call, spellings: Mapping[int, str]) -> TokenIds:
+        own = () if call.stopping.ignore_eos else (*self._eos, *self._dialect_stops)
+        ids = dict.fromkeys((*own, *call.stopping.ids, *spellings))
+        return TokenIds(ids) if ids else NO_IDS
+
+    def _sampling(
+        self, asked: Sampling, card: EngineCard, seed: int, ignored: list[str]
+    ) -> JobSampling:
+        values: dict[str, object] = dict(self._defaults)
+        for name in ("temperature", "top_p", "top_k", "repetition_penalty"):
+            if (value := getattr(asked, name)) is not None:
+                values[name] = value
+        for name, capability in OPTIONAL:
+            value = getattr(asked, name)
+            if value is None or not value:
+                continue
+            if card.can(capability):
+                values[name] = TokenIds(value) if name == "allowed_ids" else value
+            else:
+                ignored.append(name)
+        values["seed"] = asked.seed if asked.seed is not None else seed
+        if asked.seed is not None and not card.can("seed"):
+            ignored.append("seed")
+        values["top_k"] = max(0, int(values.get("top_k", 0)))  # type: ignore[call-overload]
+        return JobSampling(**values)  # type: ignore[arg-type]
+
+    def _budget(
+        self, call: Call, prompt: Prompt, card: EngineCard, ignored: list[str]
+    ) -> ReasoningBudget | None:
+        budget = call.dialogue.reasoning.budget
+        if budget is None:
+            return None
+        if self._reasoning is None or not card.can("reasoning_budget"):
+            ignored.append("reasoning_budget")
+            return None
+        start, end = self._reasoning
+        return ReasoningBudget(
+            open=prompt.phase == "reasoning",
+            start_ids=start,
+            end_ids=end,
+            budget=budget,
+            on_budget="force",
+            force_ids=end,
+        )
+
+
+OPTIONAL = (
+    ("min_p", "min_p"),
+    ("frequency_penalty", "penalties"),
+    ("presence_penalty", "penalties"),
+    ("logit_bias", "logit_bias"),
+    ("allowed_ids", "allowed_ids"),
+)
+
+
+def _defaults(config: Mapping[str, object]) -> dict[str, object]:
+    """Of generation_config.json: what the checkpoint's makers sample with."""
+    if config.get("do_sample") is False:
+        return {}
+    found: dict[str, object] = {}
+    for name in ("temperature", "top_p", "top_k", "repetition_penalty"):
+        value = config.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = value
+    return found
+
+
+def _salt(call: Call) -> str:
+    """Tenants never share blocks; within one, a client may split further."""
+    tenant = "" if call.identity.tenant == "default" else call.identity.tenant
+    salt = call.hints.cache_salt or ""
+    return f"{tenant}/{salt}" if tenant else salt
+
+
+def _constraint(call: Call, card: EngineCard, ignored: list[str]) -> Constraint | None:
+    """The response format, where the engine can hold to it; forced calls need a grammar too."""
+    if call.dialogue.tool_choice.mode in ("required", "named", "allowed"):
+        ignored.append("tool_choice")
+    wanted = call.dialogue.response_format
+    if wanted.kind == "text":
+        return None
+    if not card.can(f"grammar:{wanted.kind}"):
+        ignored.append("response_format")
+        return None
+    text = "\n".join(wanted.choices) if wanted.kind == "choice" else wanted.text or ""
+    return Constraint(wanted.kind, text, "after_reasoning")

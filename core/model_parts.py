@@ -1,0 +1,119 @@
+"""One model's parts from its configuration: tokenizer, template, parser. Loads no weights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from tokenwire.core.checkpoint import Checkpoint
+from tokenwire.core.config import ModelConfig, PluginUse
+from tokenwire.core.dialect_names import pick
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.factory import Services
+from tokenwire.core.host import Host
+from tokenwire.core.jobs import JobBuilder
+from tokenwire.core.ports.dialect import ParserMaker, Template
+from tokenwire.core.registry import Registry
+from tokenwire.core.rendering import Renderer
+from tokenwire.core.served import ServedModel
+
+__all__ = ("ModelParts", "assemble")
+
+
+class ModelParts(Struct, frozen=True):
+    """A model without its engine, the services to build that with, and which dialect and why."""
+
+    model: ServedModel
+    services: Services
+    dialect: str
+    why: str
+
+
+def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
+    """Raises ConfigError or PluginError that names the model."""
+    where = f"models.{config.name}"
+    checkpoint = _checkpoint(config)
+    services = replace(
+        services,
+        model=config.name,
+        checkpoint=checkpoint,
+        context_length=config.context_length,
+    )
+    use = config.tokenizer or _own_tokenizer(config, checkpoint)
+    tokenizer = host.tokenizers.build(use.plugin, use.settings, services, f"{where}.tokenizer")
+    services = replace(services, tokenizer=tokenizer)
+    name, why = pick(_template_source(config, checkpoint), config.dialect)
+    dialect = host.dialects.build(name, {}, services, f"{where}.dialect")
+    given: Mapping[str, object] = {
+        "reasoning": config.reasoning,
+        "merge_system": config.parse.merge_system,
+        "roles": config.parse.roles,
+    }
+    template: Template = _build(
+        host.templates, config.chat_template or PluginUse(dialect.template), given, services, where
+    )
+    parser: ParserMaker = _build(
+        host.parsers, config.parser or PluginUse(dialect.parser), given, services, where
+    )
+    model = ServedModel(
+        name=config.name,
+        created=int(time.time()),
+        tokenizer=tokenizer,
+        renderer=Renderer(tokenizer, template, parser, model=config.name, revision=config.revision),
+        parser=parser,
+        jobs=JobBuilder(
+            config.name,
+            tokenizer,
+            parser,
+            defaults=checkpoint.generation_config() if checkpoint else {},
+            context_length=config.context_length,
+        ),
+        mock=config.engine.plugin == "mock",
+        revision=config.revision,
+    )
+    return ModelParts(model, services, name, why)
+
+
+def _checkpoint(config: ModelConfig) -> Checkpoint | None:
+    """The folder named, or the one that the tokenizer's file lies in."""
+    if config.checkpoint is not None:
+        return Checkpoint(Path(config.checkpoint))
+    path = config.tokenizer.settings.get("path") if config.tokenizer else None
+    return Checkpoint(Path(path).parent) if isinstance(path, str) else None
+
+
+def _own_tokenizer(config: ModelConfig, checkpoint: Checkpoint | None) -> PluginUse:
+    if checkpoint is None:
+        raise ConfigError(
+            f"models.{config.name}: wanted a tokenizer or a checkpoint folder that holds one,"
+            " got neither"
+        )
+    return PluginUse("hf", {"path": str(checkpoint.tokenizer_json)})
+
+
+def _template_source(config: ModelConfig, checkpoint: Checkpoint | None) -> str | None:
+    """The text of the chat template that will be used, as far as a file holds it."""
+    if config.chat_template is not None:
+        path = config.chat_template.settings.get("path")
+        if isinstance(path, str) and Path(path).is_file():
+            return Path(path).read_text(encoding="utf-8")
+        return None
+    return checkpoint.chat_template() if checkpoint else None
+
+
+def _build(
+    registry: Registry[Any],
+    use: PluginUse,
+    given: Mapping[str, object],
+    services: Services,
+    where: str,
+) -> Any:
+    """Build a template or parser; keys of the model go to those that have such a setting."""
+    known = {field.name for field in fields(registry.find(use.plugin, where).settings)}
+    settings = {key: value for key, value in given.items() if key in known} | dict(use.settings)
+    return registry.build(use.plugin, settings, services, f"{where}.{registry.kind}")

@@ -1,0 +1,136 @@
+"""A dialogue to a prompt: hide, render, encode, and find where the answer starts. Pure.
+
+The pipeline's first half, made once a model. Knows no engine and no protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import final
+
+from msgspec.structs import replace
+
+from tokenwire.core import fingerprint
+from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Text, ToolResult
+from tokenwire.core.errors import ErrorKind, RequestError
+from tokenwire.core.history import lift_reasoning
+from tokenwire.core.ports.dialect import ParserMaker, Template
+from tokenwire.core.ports.tokenizer import Tokenizer
+from tokenwire.core.prompt import Prompt, Shields
+from tokenwire.core.shield import PRIVATE, Shield
+from tokenwire.core.spans import segment, spans_of
+from tokenwire.core.token_ids import TokenIds
+
+__all__ = ("Rendered", "Renderer")
+
+
+@final
+class Rendered:
+    """A prompt whose text is still to be encoded, so that a thread may do it."""
+
+    __slots__ = ("dialogue", "now", "shields", "text")
+
+    def __init__(self, text: str, shields: Shields, dialogue: Dialogue, now: float) -> None:
+        self.text = text
+        self.shields = shields
+        self.dialogue = dialogue
+        self.now = now
+
+
+@final
+class Renderer:
+    """`render` then `finish`; `prompt` does both."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: Template,
+        parser: ParserMaker,
+        *,
+        model: str,
+        revision: str = "",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self._template = template
+        self._parser = parser
+        self._model = model
+        special = (token.text for token in tokenizer.vocabulary.added if token.special)
+        self._shield = Shield((*special, *parser.markers))
+        parts: Mapping[str, str] = {
+            **tokenizer.vocabulary.fingerprints,
+            "chat_template": fingerprint.chat_template(template.source),
+            "revision": revision,
+        }
+        self.fingerprint = fingerprint.render(parts)
+
+    def prompt(
+        self, dialogue: Dialogue, now: float, *, tail: str = "", spans: bool = False
+    ) -> Prompt:
+        """Raises RequestError for what the template refuses or the model cannot take."""
+        rendered = self.render(dialogue, now, tail=tail)
+        ids = self.tokenizer.encode(rendered.text, rendered.shields)
+        return self.finish(rendered, ids, spans=spans)
+
+    def render(self, dialogue: Dialogue, now: float, *, tail: str = "") -> Rendered:
+        """The text. `tail` is put at its end unless it already ends so."""
+        dialogue = self._plain_documents(dialogue)
+        dialogue = lift_reasoning(
+            dialogue, self._parser.reasoning_start, self._parser.reasoning_end
+        )
+        hidden, shields = self._shield.hide(dialogue)
+        text = self._template.render(hidden, now).text
+        if tail and not text.endswith(tail):
+            text += tail
+        return Rendered(text, shields, hidden, now)
+
+    def finish(self, rendered: Rendered, ids: TokenIds, *, spans: bool = False) -> Prompt:
+        """The prompt, once its text is encoded."""
+        prompt = Prompt(
+            ids=ids,
+            text=_restored(rendered.text, rendered.shields),
+            phase=self._parser.phase(rendered.text),
+            fingerprint=self.fingerprint,
+        )
+        if not spans:
+            return prompt
+        segments = segment(
+            rendered.dialogue,
+            rendered.text,
+            lambda dialogue: self._template.render(dialogue, rendered.now).text,
+        )
+        return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
+
+    def _plain_documents(self, dialogue: Dialogue) -> Dialogue:
+        """Documents that are text become text; other media is refused in words."""
+        if all(isinstance(part, Text) for turn in dialogue.turns for part in turn.parts):
+            return dialogue
+        turns = tuple(
+            replace(turn, parts=tuple(self._plain(part, index) for part in turn.parts))
+            for index, turn in enumerate(dialogue.turns)
+        )
+        return replace(dialogue, turns=turns)
+
+    def _plain(self, part: object, turn: int) -> object:
+        match part:
+            case Document(text=str(text), title=title):
+                return Text(f"{title}\n{text}" if title else text)
+            case Image() | Audio() | Document():
+                kind = type(part).__name__.lower()
+                raise RequestError(
+                    f"model {self._model!r} takes no {kind} input, but messages[{turn}] holds one",
+                    kind=ErrorKind.INVALID_REQUEST,
+                    param=f"messages[{turn}].content",
+                    code="unsupported_content",
+                )
+            case ToolResult():
+                return replace(
+                    part,
+                    parts=tuple(self._plain(inner, turn) for inner in part.parts),
+                )
+        return part
+
+
+def _restored(text: str, shields: Shields) -> str:
+    if not shields:
+        return text
+    return PRIVATE.sub(lambda match: shields.get(match.group(), match.group()), text)

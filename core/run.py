@@ -1,0 +1,178 @@
+"""One call under way: submit its job, stream its answer, abort it when nobody wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import final
+
+from tokenwire.core.call import Call
+from tokenwire.core.dispatch import Dispatcher
+from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
+from tokenwire.core.events import Failed
+from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.ports.codec import Reply
+from tokenwire.core.ports.observer import CallEnded, CallStarted, Observer
+from tokenwire.core.stream import AnswerStream
+from tokenwire.core.tokens import AbortReason, TokenJob
+from tokenwire.core.wire import HttpReply
+
+__all__ = ("Run", "error_of")
+
+log = logging.getLogger("tokenwire.run")
+
+STREAM_HEADERS = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
+"""Why: caches and buffering proxies would hold the stream back."""
+
+
+def error_of(failed: Failed) -> CallError:
+    """A failed answer as the error that a status line can carry."""
+    if failed.kind.status < 500:
+        return RequestError(failed.message, kind=failed.kind, retry_after=failed.retry_after)
+    return ServiceError(failed.kind, failed.message, retry_after=failed.retry_after)
+
+
+@final
+class Run:
+    """`go` once. Raises CallError while an error status can still be sent, ClientGone when the
+    client has left; whatever happens, the engine is told when the job is no longer wanted."""
+
+    def __init__(
+        self,
+        *,
+        exchange: Exchange,
+        dispatcher: Dispatcher,
+        job: TokenJob,
+        call: Call,
+        reply: Reply,
+        stream: AnswerStream,
+        headers: Sequence[tuple[str, str]],
+        keepalive_s: float,
+        timeout_s: float,
+    ) -> None:
+        self._exchange = exchange
+        self._dispatcher = dispatcher
+        self._job = job
+        self._call = call
+        self._reply = reply
+        self._stream = stream
+        self._headers = tuple(headers)
+        self._keepalive_s = keepalive_s
+        self._timeout_s = timeout_s
+        self._started = False
+
+    async def go(self) -> None:
+        watcher = asyncio.ensure_future(self._watch())
+        self._dispatcher.submit(self._job, self._stream)
+        try:
+            if self._call.output.stream:
+                await self._send_stream()
+            else:
+                await self._send_whole()
+        finally:
+            watcher.cancel()
+            self._stream.disarm()
+            if not self._stream.is_over:
+                self._let_go()
+            self._dispatcher.forget(self._job.job)
+
+    async def _watch(self) -> None:
+        await self._exchange.closed()
+        if not self._stream.is_over:
+            self._let_go()
+        self._stream.leave()
+
+    def _let_go(self) -> None:
+        self._dispatcher.abort(self._job.job, None, AbortReason.CLIENT)
+
+    async def _send_whole(self) -> None:
+        stream = self._stream
+        stream.arm(self._timeout_s)
+        if not await stream.wait():
+            raise ServiceError(
+                ErrorKind.TIMEOUT,
+                f"the answer took longer than {self._timeout_s:g} s; ask for a stream to get long"
+                " answers as they are made",
+            )
+        if stream.gone:
+            raise ClientGone
+        if stream.failed is not None:
+            raise error_of(stream.failed)
+        body = stream.take()
+        await self._exchange.reply(
+            HttpReply(200, self._reply.content_type, body, dict(self._headers))
+        )
+
+    async def _send_stream(self) -> None:
+        stream, exchange = self._stream, self._exchange
+        credited = self._job.credit is not None
+        stream.arm(self._keepalive_s)
+        while True:
+            is_awake = await stream.wait()
+            if stream.gone:
+                raise ClientGone
+            if stream.failed is not None:
+                if not self._started:
+                    raise error_of(stream.failed)
+                await exchange.send(self._reply.push(stream.failed))
+                break
+            data = stream.take()
+            if not data and not is_awake:
+                data = self._reply.keepalive()
+            if data:
+                if not self._started:
+                    await self._start()
+                await exchange.send(data)
+            if credited and (tokens := stream.taken()):
+                self._dispatcher.credit(self._job.job, tokens)
+            if stream.is_over and not stream.has_bytes:
+                break
+        await exchange.finish()
+
+    async def _start(self) -> None:
+        self._started = True
+        head = (("content-type", self._reply.content_type), *STREAM_HEADERS, *self._headers)
+        await self._exchange.start(200, head)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the head of a stream has gone out."""
+        return self._started
+
+
+@final
+class Tale:
+    """Tells the observers of one call: once that it started, once that it ended."""
+
+    def __init__(self, observers: Sequence[Observer], started: CallStarted) -> None:
+        self._observers = observers
+        self._started = started
+        for observer in observers:
+            try:
+                observer.call_started(started)
+            except Exception:
+                log.exception("observer %r failed", observer)
+
+    def end(self, stream: AnswerStream, outcome: str, status: int, now: float) -> None:
+        started = self._started
+        first = stream.first_token_at
+        ended = CallEnded(
+            request_id=started.request_id,
+            protocol=started.protocol,
+            model=started.model,
+            tenant=started.tenant,
+            outcome=outcome,
+            status=status,
+            usage=stream.generation.usage or stream.generation.count(),
+            computed_tokens=stream.generation.computed_tokens,
+            ttft_s=None if first is None else first - started.time,
+            duration_s=now - started.time,
+            itl_counts=tuple(stream.itl_counts),
+            itl_sum_s=stream.itl_sum,
+        )
+        for observer in self._observers:
+            try:
+                observer.call_ended(ended)
+            except Exception:
+                log.exception("observer %r failed", observer)

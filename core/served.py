@@ -1,0 +1,130 @@
+"""One model as it is served: how to ask it, how to read it, and the engine behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import final
+
+from msgspec import Struct
+
+from tokenwire.core.call import Call, ModelInfo
+from tokenwire.core.decoder import Decoder, DecoderSetup
+from tokenwire.core.detokenizer import PieceTable
+from tokenwire.core.dispatch import Dispatcher
+from tokenwire.core.errors import ErrorKind, ServiceError
+from tokenwire.core.generation import Generation
+from tokenwire.core.jobs import JobBuilder, Planned
+from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
+from tokenwire.core.ports.tokenizer import Tokenizer
+from tokenwire.core.prompt import Prompt
+from tokenwire.core.rendering import Renderer
+
+__all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
+
+INLINE_CHARACTERS = 8_000
+"""Prompts up to this long are encoded in the event loop: a thread costs more than it saves."""
+
+
+class AbsentModel(Struct, frozen=True):
+    """A configured model that cannot be served, though the server can: its engine is not installed.
+
+    `name` "" stands for any name (the engine would have said its own)."""
+
+    name: str
+    problem: str
+
+    def refusal(self) -> ServiceError:
+        return _not_ready(self.name or "default", self.problem)
+
+
+def _not_ready(name: str, problem: str) -> ServiceError:
+    return ServiceError(
+        ErrorKind.UNAVAILABLE,
+        f"model {name!r} is not ready: {problem}",
+        code="model_not_ready",
+        retry_after=5.0,
+    )
+
+
+@final
+class ServedModel:
+    """Made at start; `dispatcher` comes when the engine is loaded, else `problem` says why not."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        created: int,
+        tokenizer: Tokenizer,
+        renderer: Renderer,
+        parser: ParserMaker,
+        jobs: JobBuilder,
+        mock: bool,
+        revision: str = "",
+    ) -> None:
+        self.name = name
+        self.revision = revision
+        self.created = created
+        self.renderer = renderer
+        self.jobs = jobs
+        self.is_mock = mock
+        self.dispatcher: Dispatcher | None = None
+        self.problem = "its engine is loading"
+        self._tokenizer = tokenizer
+        self._pieces = PieceTable(tokenizer)
+        self._parser = parser
+
+    def engine(self) -> Dispatcher:
+        """Raises ServiceError (503) that says what is missing."""
+        if self.dispatcher is None:
+            raise _not_ready(self.name, self.problem)
+        return self.dispatcher
+
+    def info(self) -> ModelInfo:
+        context = 0
+        if self.dispatcher is not None:
+            context = self.jobs.context_length(self.dispatcher.status().card)
+        return ModelInfo(self.name, self.created, context)
+
+    async def prompt(
+        self, call: Call, now: float, *, tail: str = "", spans: bool = False
+    ) -> Prompt:
+        """Renders here, encodes long text in a thread that lets the loop run."""
+        renderer = self.renderer
+        rendered = renderer.render(call.dialogue, now, tail=tail)
+        if len(rendered.text) <= INLINE_CHARACTERS:
+            ids = self._tokenizer.encode(rendered.text, rendered.shields)
+        else:
+            work = [(rendered.text, rendered.shields)]
+            ids = (await asyncio.to_thread(self._tokenizer.encode_many, work))[0]
+        return renderer.finish(rendered, ids, spans=spans)
+
+    def generation(self, call: Call, prompt: Prompt, planned: Planned) -> Generation:
+        """The machine that reads this call's answer."""
+        dialogue = call.dialogue
+        setup = DecoderSetup(
+            tokenizer=self._tokenizer,
+            pieces=self._pieces,
+            stops=planned.stop_strings,
+            include_stop=call.stopping.include_stop,
+            stop_spellings=planned.stop_spellings,
+            logprobs=call.output.logprobs is not None,
+            parallel_calls=dialogue.tool_choice.parallel,
+        )
+        decoders = [
+            Decoder(
+                setup,
+                choice,
+                self._parser.parser(
+                    ParserSetup(
+                        choice=choice,
+                        phase=prompt.phase,
+                        tools=dialogue.tools,
+                        parse_tools=bool(dialogue.tools) and dialogue.tool_choice.mode != "none",
+                        reasoning=dialogue.reasoning.mode != "off",
+                    )
+                ),
+            )
+            for choice in range(call.output.n)
+        ]
+        return Generation(decoders, prompt.fingerprint)

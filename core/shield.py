@@ -1,0 +1,138 @@
+"""Client text stays text: hides spellings of special tokens behind private code points.
+
+Each forbidden spelling in a client's string is replaced by one private code point that the request
+does not hold; the tokenizer puts the spelling back as plain text. So are beginnings of a spelling
+at the end of a string, since a template may put two strings side by side. Knows no template.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import TypeVar, cast, final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields, replace
+
+from tokenwire.core.dialogue import Dialogue
+from tokenwire.core.prompt import Shields
+
+__all__ = ("PRIVATE", "Shield", "map_strings")
+
+T = TypeVar("T")
+
+PRIVATE = re.compile("[\U000f0000-\U0010fffd]")
+"""Supplementary private use planes (Unicode 15 and 16)."""
+
+# Fields whose text no template prints, and fields that hold JSON text.
+OPAQUE = frozenset({"role", "mode", "kind", "url", "data", "signature", "redacted", "media_type"})
+JSON_TEXT = frozenset({"arguments", "parameters"})
+
+
+# What `\s` matches, as it stands in JSON text (RFC 8259 escapes, or UTF-8).
+SPACE = (
+    rb"(?:[ \t]|\\[nrtfb]|\\u00[0-9a-f]{2}|\xc2[\x85\xa0]|\xe1\x9a\x80"
+    rb"|\xe2[\x80\x81][\x80-\xbf]|\xe3\x80\x80)"
+)
+
+
+@final
+class Shield:
+    """Made once a model, from the spellings that client text must not be able to make."""
+
+    def __init__(self, forbidden: Iterable[str]) -> None:
+        spellings = sorted(
+            {text for text in forbidden if text}, key=lambda text: (-len(text), text)
+        )
+        self.spellings = tuple(spellings)
+        begins = sorted({text[:k] for text in spellings for k in range(1, len(text))}, key=len)
+        begins.reverse()
+        whole = "|".join(map(re.escape, spellings)) or r"(?!)"
+        begin = "|".join(map(re.escape, begins)) or r"(?!)"
+        self._pattern = re.compile(rf"(?:{whole})|(?:{begin})(?=\s*\Z)")
+        self._quick = _quick_pattern(spellings, begins)
+
+    def is_needed(self, dialogue: Dialogue) -> bool:
+        """Whether anything may need hiding: says so too often sometimes, too rarely never."""
+        return self._quick.search(msgspec.json.encode(dialogue)) is not None
+
+    def hide(self, dialogue: Dialogue) -> tuple[Dialogue, Shields]:
+        """The dialogue with its forbidden spellings hidden, and what each code point stands for."""
+        if not self.is_needed(dialogue):
+            return dialogue, {}
+        return self._hide(dialogue)
+
+    def _hide(self, dialogue: Dialogue) -> tuple[Dialogue, Shields]:
+        used = set(PRIVATE.findall(json.dumps(msgspec.to_builtins(dialogue), ensure_ascii=False)))
+        free = (chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in used)
+        points: dict[str, str] = {}
+
+        def point(match: re.Match[str]) -> str:
+            spelling = match.group()
+            if spelling not in points:
+                points[spelling] = next(free)
+            return points[spelling]
+
+        hidden = map_strings(dialogue, lambda text: self._pattern.sub(point, text))
+        return hidden, {point: spelling for spelling, point in points.items()}
+
+
+def _quick_pattern(spellings: list[str], begins: list[str]) -> re.Pattern[bytes]:
+    """Finds, in a dialogue's JSON: a spelling, the beginning of one at a string's end, or an escape
+    inside JSON text that may hide one."""
+
+    def quoted(text: str) -> bytes:
+        return re.escape(msgspec.json.encode(text)[1:-1])
+
+    whole = b"|".join(map(quoted, spellings)) or rb"(?!)"
+    begin = b"|".join(map(quoted, begins)) or rb"(?!)"
+    return re.compile(
+        b"(?:" + whole + b")|(?:" + begin + b")" + SPACE + rb'*\\*"|\\\\u|\\\\/|\\\\\\"'
+    )
+
+
+def map_strings(value: T, change: Callable[[str], str]) -> T:
+    """`value` with `change` applied to every client string in it, JSON text included: there to the
+    strings inside, and the text is written anew only if one of them changed."""
+    return cast(T, _map(value, change))
+
+
+def _map(value: object, change: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, tuple | list):
+        items = [_map(item, change) for item in value]
+        if all(new is old for new, old in zip(items, value, strict=True)):
+            return value
+        return type(value)(items)
+    if isinstance(value, dict):
+        return {_map(key, change): _map(item, change) for key, item in value.items()}
+    if isinstance(value, Struct):
+        return _map_struct(value, change)
+    return value
+
+
+def _map_struct(value: Struct, change: Callable[[str], str]) -> Struct:
+    changed: dict[str, object] = {}
+    for field in fields(value):
+        if field.name in OPAQUE:
+            continue
+        old = getattr(value, field.name)
+        if field.name in JSON_TEXT and isinstance(old, str):
+            new: object = _map_json(old, change)
+        else:
+            new = _map(old, change)
+        if new is not old and new != old:
+            changed[field.name] = new
+    return replace(value, **changed) if changed else value
+
+
+def _map_json(text: str, change: Callable[[str], str]) -> str:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return change(text)
+    mapped = _map(value, change)
+    return text if mapped == value else json.dumps(mapped, ensure_ascii=False)

@@ -1,0 +1,179 @@
+"""One call's sink: an engine's deltas to a protocol's bytes, kept until the connection takes them.
+
+Works in the engine's step: pushing never waits, and the connection's coroutine is woken once a
+step. What a slow client has not taken is bounded by credit. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import final
+
+from tokenwire.core.events import Event, Failed
+from tokenwire.core.generation import Generation
+from tokenwire.core.ports.codec import Reply
+from tokenwire.core.ports.observer import ITL_BOUNDS
+from tokenwire.core.tokens import TokenDelta
+
+__all__ = ("CREDIT_WINDOW", "AnswerStream")
+
+CREDIT_WINDOW = 1024
+"""Tokens that may wait for a slow client, beside what the engine itself holds."""
+
+
+@final
+class AnswerStream:
+    """`take` bytes when `wait` returns, until `is_over` and nothing is left.
+
+    `failed` is set instead of bytes when the answer failed before anything of it was made: the
+    flow then answers with a proper status.
+    """
+
+    def __init__(
+        self,
+        generation: Generation,
+        reply: Reply,
+        *,
+        stream: bool,
+        abort: Callable[[int], None],
+        record: list[TokenDelta] | None = None,
+    ) -> None:
+        """`abort` tells the engine that a choice is no longer wanted."""
+        self.generation = generation
+        self.failed: Failed | None = None
+        self.first_token_at: float | None = None
+        self.itl_counts = [0] * (len(ITL_BOUNDS) + 1)
+        self.itl_sum = 0.0
+        self._reply = reply
+        self._push = reply.push
+        self._stream = stream
+        self._abort = abort
+        self._record = record
+        self._chunks: list[bytes] = []
+        self._loop = asyncio.get_running_loop()
+        self._waiter: asyncio.Future[bool] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._interval = self._active_at = 0.0
+        self._last_at = 0.0
+        self._tokens = 0  # Since the last `taken`.
+        self._fresh = False  # Whether this step brought tokens.
+        self._began = False
+        self.gone = False
+        """The client has left: nothing more is made for it."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.generation.is_over
+
+    # --- the engine's side -----------------------------------------------------------------------
+
+    def push(self, delta: TokenDelta) -> None:
+        if self._record is not None:
+            self._record.append(delta)
+        if delta.ids:
+            self._tokens += len(delta.ids)
+            self._fresh = True
+        generation = self.generation
+        self._emit(generation.push(delta))
+        if generation.unwanted:
+            for choice in generation.unwanted:
+                self._abort(choice)
+            generation.unwanted.clear()
+
+    def wake(self) -> None:
+        if self._fresh:
+            self._fresh = False
+            self._time()
+        # Why: a unary answer has bytes at its end alone.
+        if self._stream or self.is_over or self.gone or self.failed:
+            waiter = self._waiter
+            if waiter is not None and not waiter.done():
+                waiter.set_result(True)
+
+    def fail(self, failed: Failed) -> None:
+        """End it from our side (a deadline, a drain)."""
+        self._emit(self.generation.fail(failed))
+        self.wake()
+
+    def leave(self) -> None:
+        """The client has gone."""
+        self.gone = True
+        self._chunks.clear()
+        self.wake()
+
+    def _emit(self, events: list[Event]) -> None:
+        if self.gone:
+            return
+        push, chunks = self._push, self._chunks
+        for event in events:
+            if type(event) is Failed and (not self._stream or not self._began):
+                self.failed = event
+                return
+            data = push(event)
+            if data:
+                chunks.append(data)
+            self._began = True
+
+    def _time(self) -> None:
+        now = self._loop.time()
+        if self.first_token_at is None:
+            self.first_token_at = now
+        else:
+            gap = now - self._last_at
+            self.itl_counts[bisect_left(ITL_BOUNDS, gap)] += 1
+            self.itl_sum += gap
+        self._last_at = now
+
+    # --- the connection's side -------------------------------------------------------------------
+
+    def arm(self, interval_s: float) -> None:
+        """From now on `wait` returns False after `interval_s` in which nothing was taken."""
+        self._interval = interval_s
+        self._active_at = self._loop.time()
+        self._timer = self._loop.call_later(interval_s, self._tick)
+
+    def disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        # Why: one timer a stream, which looks how long it was idle, not one for each wait.
+        idle = self._loop.time() - self._active_at
+        left = self._interval - idle
+        if left <= 0.001:
+            left = self._interval
+            self._active_at += idle
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(False)
+        self._timer = self._loop.call_later(left, self._tick)
+
+    async def wait(self) -> bool:
+        """True when there are bytes, or it is over or given up; False when it was idle so long."""
+        if self._chunks or self.gone or self.is_over or self.failed:
+            return True
+        self._waiter = self._loop.create_future()
+        try:
+            return await self._waiter
+        finally:
+            self._waiter = None
+
+    def take(self) -> bytes:
+        """All bytes that are ready, in order; b"" when there are none."""
+        chunks = self._chunks
+        if not chunks:
+            return b""
+        self._active_at = self._loop.time()
+        self._chunks = []
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    @property
+    def has_bytes(self) -> bool:
+        return bool(self._chunks)
+
+    def taken(self) -> int:
+        """Tokens received since the last call: credit to give back once their bytes are sent."""
+        tokens, self._tokens = self._tokens, 0
+        return tokens
