@@ -60,6 +60,12 @@ class Tokenizer(ABC):
         A special token's bytes are its spelling. Raises KeyError for an id that is none.
         """
 
+    def minted(self, id: int) -> tuple[bytes, bool] | None:
+        """For vocabularies that grow while they run (scripts): such an id's bytes and whether it is
+        special. None: the id is none of these, and what `vocabulary` and `token_bytes` say of it
+        holds for ever. Never cached by callers; `token_bytes` knows the id too."""
+        return None
+
     def encode_many(self, texts: list[tuple[str, Shields]]) -> list[TokenIds]:
         """`encode` of each. Called from a thread for long text: release the GIL if you can."""
         return [self.encode(text, shields) for text, shields in texts]
