@@ -41,21 +41,20 @@ class PieceTable:
         """Ids that begin a character and do not end it."""
 
     def learn(self, id: int) -> Piece | None:
-        """The id's own piece; None where it leaves a character unfinished (then it is in `parts`).
+        """The id's own piece; None where it leaves a character unfinished.
 
         Raises KeyError for an id that the tokenizer does not have.
         """
+        minted = self._tokenizer.minted(id)
+        if minted is not None:
+            return _piece(id, *minted)
         spelling = self.specials.get(id)
-        if spelling is None:
-            data = self._tokenizer.token_bytes(id)
-            text, used = utf_8_decode(data, "replace", False)
-            if used < len(data):
-                self.parts[id] = data
-                return None
-            piece = Piece(text, False, id)
+        data = self._tokenizer.token_bytes(id) if spelling is None else spelling.encode()
+        piece = _piece(id, data, spelling is not None)
+        if piece is None:
+            self.parts[id] = data
         else:
-            piece = Piece(spelling, True, id)
-        self.whole[id] = piece
+            self.whole[id] = piece
         return piece
 
     def token_bytes(self, id: int) -> bytes:
@@ -73,6 +72,11 @@ class PieceTable:
         text = "".join([machine.push(id).text for id in ids])
         machine.flush()
         return text
+
+
+def _piece(id: int, data: bytes, special: bool) -> Piece | None:
+    text, used = utf_8_decode(data, "replace", special)
+    return Piece(text, special, id) if used == len(data) else None
 
 
 @final
