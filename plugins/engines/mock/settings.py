@@ -1,0 +1,50 @@
+"""The mock engine's settings: what it says, how fast, how much it holds, and how it fails."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+__all__ = ("ANSWER", "MockSettings")
+
+ANSWER = "This is the mock engine of Tokenwire: it gives every request this one answer."
+THOUGHT = "One sentence will do."
+
+
+class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{plugin = "mock", ...}`. Times are 0 by default: one step a turn of the event loop."""
+
+    answer: str = ANSWER
+    """What it says unscripted."""
+    thought: str = THOUGHT
+    """What it thinks first, where the prompt ends inside reasoning."""
+    context_length: int | None = None
+    """Tokens of prompt and answer. None: the model's, else 8192."""
+    ttft_ms: float = 0.0
+    """From admission to the first token."""
+    prompt_token_us: float = 0.0
+    """Added to `ttft_ms` for each prompt token that the cache did not hold."""
+    token_ms: float = 0.0
+    """Between tokens."""
+    max_running: int = 1024
+    """Choices that run together."""
+    max_waiting: int = 4096
+    """Choices that wait; more are refused as overloaded."""
+    kv_blocks: int = 65536
+    """Blocks of the cache. 0: no cache and no bound."""
+    block_size: int = 16
+    """Tokens a block."""
+    credit_cap: int = 1024
+    adapters: tuple[str, ...] = ()
+    """LoRA adapters that it pretends to have: "NAME" or "NAME@REVISION"."""
+    without: tuple[str, ...] = ()
+    """Capabilities that it does not declare, and therefore refuses."""
+    error_at: int | None = None
+    """Fault: every choice fails after that many tokens."""
+    error_cause: str = "internal"
+    """The cause it fails with."""
+    stall_at: int | None = None
+    """Fault: every choice falls silent after that many tokens."""
+    disconnect_at: int | None = None
+    """Fault: when a choice has that many tokens, all choices are lost."""
+    disconnect_ms: float = 1000.0
+    """How long it then stays away."""
