@@ -1,0 +1,241 @@
+"""Content blocks to dialogue parts, one at a time. Knows no turns and no settings."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, cast, final
+
+from msgspec import Struct
+
+from tokenwire.core.call import Need
+from tokenwire.core.dialogue import (
+    ClientPart,
+    Document,
+    Image,
+    Opaque,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import to_struct
+from tokenwire.core.signing import Keyring
+from tokenwire.plugins.protocols.messages import schema
+from tokenwire.plugins.protocols.messages.ledger import Ledger
+from tokenwire.plugins.protocols.messages.raw import RawFields
+from tokenwire.plugins.protocols.messages.signature import is_ours
+
+__all__ = ("BlockReader", "Place")
+
+T = TypeVar("T", bound=Struct)
+Block = Mapping[str, object]
+
+COMMON: Final = frozenset(("type", "cache_control"))
+ONLY_IN: Final = {
+    "tool_use": "assistant",
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_result": "user",
+}
+
+
+class Place(Struct, frozen=True):
+    """Where a block stands. `spot` is the same with `[]` for indices."""
+
+    at: str
+    spot: str
+    message: int = -1
+    """Index in `messages`; -1: in `system`, or inside another block."""
+    index: int = -1
+
+
+@final
+class BlockReader:
+    """Reads the blocks of one request; collects what they need and what nobody uses."""
+
+    __slots__ = ("_keys", "_ledger", "_names", "_raw", "_readers", "needs")
+
+    def __init__(self, keys: Keyring, ledger: Ledger, raw: RawFields) -> None:
+        self._keys = keys
+        self._ledger = ledger
+        self._raw = raw
+        self._names: dict[str, str] = {}
+        self.needs: dict[Need, None] = {}
+        self._readers: dict[str, Callable[[Block, Place], Part]] = {
+            "text": self._text,
+            "image": self._image,
+            "document": self._document,
+            "thinking": self._thinking,
+            "redacted_thinking": self._redacted,
+            "tool_use": self._tool_use,
+            "tool_result": self._tool_result,
+        }
+
+    def read(self, block: Block, role: str, place: Place) -> Part:
+        """`role` is the message's; "" inside another block."""
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            raise _wrong(f"{place.at}.type", "must be a string that names the kind of block")
+        reader = self._readers.get(kind)
+        if reader is None:
+            self._ledger.add(f"{place.spot}[type={kind}]")
+            return Opaque(kind, block)
+        if role == "system" and kind != "text":
+            raise _wrong(f"{place.at}.type", f"must be text in a system message, not {kind}")
+        if ONLY_IN.get(kind, role) != role:
+            raise _wrong(
+                f"{place.at}.type",
+                f"{kind} may only stand in the content of a message of role {ONLY_IN[kind]}",
+            )
+        return reader(block, place)
+
+    def _text(self, block: Block, place: Place) -> Text:
+        text = block.get("text")
+        if not isinstance(text, str):
+            text = to_struct(block, schema.TextParam, at=place.at).text
+        if len(block) == 2:
+            return Text(text)
+        return Text(text, self._extra(block, ("text",), place))
+
+    def _image(self, block: Block, place: Place) -> Image:
+        source = to_struct(block, schema.ImageParam, at=place.at).source
+        extra = self._extra(block, ("source",), place)
+        match self._source(source, place):
+            case schema.Base64Source(data, media_type):
+                return Image(data=_bytes(data, place), media_type=media_type, extra=extra)
+            case schema.UrlSource(url):
+                return Image(url=self._url(url, place), extra=extra)
+            case _:
+                raise _wrong_source(source, place, "base64 or url")
+
+    def _document(self, block: Block, place: Place) -> Document:
+        given = to_struct(block, schema.DocumentParam, at=place.at)
+        extra = self._extra(block, ("source", "title"), place)
+        title = given.title
+        match self._source(given.source, place):
+            case schema.Base64Source(data, media_type) if given.source["type"] == "text":
+                return Document(text=data, media_type=media_type, title=title, extra=extra)
+            case schema.Base64Source(data, media_type):
+                binary = _bytes(data, place)
+                return Document(data=binary, media_type=media_type, title=title, extra=extra)
+            case schema.UrlSource(url):
+                return Document(url=self._url(url, place), title=title, extra=extra)
+            case schema.ContentSource(content):
+                text = content if isinstance(content, str) else self._joined(content, place)
+                whole = {**extra, "source": given.source}
+                return Document(text=text, title=title, extra=whole)
+            case _:
+                raise _wrong_source(given.source, place, "base64, text, url or content")
+
+    def _joined(self, content: list[schema.Json], place: Place) -> str:
+        """The text of a document given as blocks; its pictures are listed as ignored."""
+        texts = []
+        for k, block in enumerate(content):
+            inner = Place(f"{place.at}.source.content[{k}]", f"{place.spot}.source.content[]")
+            part = self.read(block, "", inner)
+            if isinstance(part, Text):
+                texts.append(part.text)
+            elif not isinstance(part, Opaque):
+                self._ledger.add(f"{inner.spot}[type={block['type']}]")
+        return "\n".join(texts)
+
+    def _source(self, source: schema.Json, place: Place) -> Struct | None:
+        kind = source.get("type")
+        reader = SOURCES.get(kind) if isinstance(kind, str) else None
+        if reader is None:
+            return None
+        known = ("type", *reader.__struct_fields__)
+        self._ledger.unknown(source, known, f"{place.spot}.source")
+        return to_struct(source, reader, at=f"{place.at}.source")
+
+    def _url(self, url: str, place: Place) -> str:
+        if not url.startswith(("http://", "https://")):
+            raise _wrong(f"{place.at}.source.url", "must begin with http:// or https://")
+        self.needs[Need("url", url)] = None
+        return url
+
+    def _thinking(self, block: Block, place: Place) -> Reasoning:
+        given = to_struct(block, schema.ThinkingParam, at=place.at)
+        signature = given.signature
+        if signature is None or not is_ours(self._keys, given.thinking, place.index, signature):
+            self._ledger.add(f"{place.spot}.signature")
+        extra = self._extra(block, ("thinking", "signature"), place)
+        return Reasoning(given.thinking, signature=signature, extra=extra)
+
+    def _redacted(self, block: Block, place: Place) -> Reasoning:
+        given = to_struct(block, schema.RedactedParam, at=place.at)
+        self._ledger.add(f"{place.spot}[type=redacted_thinking]")
+        return Reasoning("", redacted=given.data, extra=self._extra(block, ("data",), place))
+
+    def _tool_use(self, block: Block, place: Place) -> ToolCall:
+        given = to_struct(block, schema.ToolUseParam, at=place.at)
+        extra = self._extra(block, ("id", "name", "input"), place)
+        self._names[given.id] = given.name
+        arguments = given.input
+        if isinstance(arguments, dict):
+            arguments = self._raw.tool_input(place.message, place.index)
+        else:
+            # Why: what another model wrote is tolerated, and listed (a history must not be lost).
+            self._ledger.add(f"{place.spot}.input")
+            if arguments is None:
+                arguments = "{}"
+            elif not isinstance(arguments, str):
+                arguments = self._raw.tool_input(place.message, place.index)
+        return ToolCall(given.id, given.name, arguments, extra=extra)
+
+    def _tool_result(self, block: Block, place: Place) -> ToolResult:
+        given = to_struct(block, schema.ToolResultParam, at=place.at)
+        content = given.content
+        if isinstance(content, str):
+            parts: tuple[ClientPart, ...] = (Text(content),)
+        else:
+            parts = tuple(
+                cast(
+                    ClientPart,
+                    self.read(
+                        inner, "", Place(f"{place.at}.content[{k}]", f"{place.spot}.content[]")
+                    ),
+                )
+                for k, inner in enumerate(content or ())
+            )
+        return ToolResult(
+            given.tool_use_id,
+            parts,
+            is_error=bool(given.is_error),
+            name=self._names.get(given.tool_use_id),
+            extra=self._extra(block, ("tool_use_id", "content", "is_error"), place),
+        )
+
+    def _extra(self, block: Block, known: tuple[str, ...], place: Place) -> Mapping[str, object]:
+        return self._ledger.unknown(block, COMMON.union(known), place.spot)
+
+
+SOURCES: Final[dict[str, type[Struct]]] = {
+    "base64": schema.Base64Source,
+    "text": schema.Base64Source,
+    "url": schema.UrlSource,
+    "content": schema.ContentSource,
+}
+
+
+def _bytes(data: str, place: Place) -> bytes:
+    try:
+        return b64decode(data, validate=True)
+    except (Base64Error, ValueError):
+        raise _wrong(f"{place.at}.source.data", "must be base64 (RFC 4648, section 4)") from None
+
+
+def _wrong_source(source: schema.Json, place: Place, wanted: str) -> RequestError:
+    kind = source.get("type")
+    reason = f"must be {wanted}"
+    if kind == "file":
+        reason += "; this server keeps no files, so send the bytes or a URL"
+    return _wrong(f"{place.at}.source.type", reason)
+
+
+def _wrong(param: str, reason: str) -> RequestError:
+    return RequestError(f"{param} {reason}", param=param)

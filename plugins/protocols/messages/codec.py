@@ -1,0 +1,54 @@
+"""The Messages codec: ties decoding, replies and errors together. No state but the keys."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+import msgspec
+
+from tokenwire.core.call import Call, Count, Query, QueryResult
+from tokenwire.core.errors import CallError
+from tokenwire.core.ports.codec import Codec, Reply
+from tokenwire.core.signing import Keyring
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols.messages import errors
+from tokenwire.plugins.protocols.messages.decode import decode_call
+from tokenwire.plugins.protocols.messages.encode import StreamReply
+from tokenwire.plugins.protocols.messages.reply_schema import TokenCount
+from tokenwire.plugins.protocols.messages.unary import UnaryReply
+
+__all__ = ("COUNT_PATH", "MESSAGES_PATH", "MessagesCodec")
+
+MESSAGES_PATH: Final = "/v1/messages"
+COUNT_PATH: Final = "/v1/messages/count_tokens"
+
+
+@final
+class MessagesCodec(Codec):
+    name: ClassVar[str] = "messages"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("POST", MESSAGES_PATH, "Anthropic Messages: create a message"),
+        Route("POST", COUNT_PATH, "Anthropic Messages: count the tokens of a prompt"),
+    )
+    losses: ClassVar[frozenset[str]] = frozenset(("call_id", "choices", "fingerprint", "logprobs"))
+
+    def __init__(self, keys: Keyring) -> None:
+        self._keys = keys
+
+    def decode(self, request: HttpRequest) -> Call | Query:
+        if request.path.endswith("/count_tokens"):
+            return Count(decode_call(request, self._keys, is_count=True))
+        return decode_call(request, self._keys)
+
+    def reply(self, call: Call, stamp: Stamp) -> Reply:
+        kind = StreamReply if call.output.stream else UnaryReply
+        return kind(call, stamp, self._keys)
+
+    def encode_error(self, error: CallError, request_id: str) -> HttpReply:
+        return errors.encode_error(error, request_id)
+
+    def answer(self, query: Query, result: QueryResult) -> HttpReply:
+        if not isinstance(query, Count) or not isinstance(result, int):
+            raise TypeError(f"wanted a Count and its tokens, got {query!r} and {result!r}")
+        body = msgspec.json.encode(TokenCount(result))
+        return HttpReply(200, "application/json", body)

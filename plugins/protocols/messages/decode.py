@@ -1,0 +1,212 @@
+"""Requests to Calls: what each field of a body means. Knows no HTTP beyond headers, no reply.
+
+docs/protocols.md has the table of fields. What nothing uses is listed in `Call.ignored` and kept in
+an `extra` map.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar, final
+
+from msgspec import Struct
+
+from tokenwire.core.call import (
+    Call,
+    Hints,
+    Identity,
+    Output,
+    Sampling,
+    Stopping,
+)
+from tokenwire.core.dialogue import (
+    Dialogue,
+    ReasoningSettings,
+    ResponseFormat,
+    Text,
+    ToolCall,
+    ToolChoice,
+    Turn,
+)
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.core.signing import Keyring
+from tokenwire.core.wire import HttpRequest
+from tokenwire.plugins.protocols.messages import schema
+from tokenwire.plugins.protocols.messages.blocks import BlockReader
+from tokenwire.plugins.protocols.messages.call import MessagesCall
+from tokenwire.plugins.protocols.messages.ledger import Ledger
+from tokenwire.plugins.protocols.messages.raw import RawFields
+from tokenwire.plugins.protocols.messages.tools import read_choice, read_tools
+from tokenwire.plugins.protocols.messages.turns import TurnReader
+
+T = TypeVar("T", bound=Struct)
+
+__all__ = ("MIN_BUDGET", "USED", "decode_call")
+
+MIN_BUDGET: Final = 1024
+USED: Final = schema.Body.__struct_fields__
+INTERLEAVED: Final = "interleaved-thinking"
+TURN_FIELDS: Final = schema.Turn.__struct_fields__
+THINKING: Final = ("enabled", "adaptive", "disabled", "between_tools")
+
+
+def decode_call(request: HttpRequest, keys: Keyring, *, is_count: bool = False) -> Call:
+    """Raises RequestError, and nothing else, whatever the bytes."""
+    value = read_object(request.body)
+    body = to_struct(value, schema.Body)
+    if body.max_tokens is None and not is_count:
+        raise RequestError(
+            "max_tokens is missing: say how many tokens the answer may have at most",
+            param="max_tokens",
+            code="missing_field",
+        )
+    return _Reader(request, keys, value, body).call()
+
+
+@final
+class _Reader:
+    """One request: what its parts are read into, and what is left of them."""
+
+    def __init__(
+        self, request: HttpRequest, keys: Keyring, value: dict[str, object], body: schema.Body
+    ) -> None:
+        self._body = body
+        self._ledger = Ledger()
+        self._flags = _betas(request, self._ledger)
+        self._extra = self._ledger.unknown(value, USED, "")
+        messages = value["messages"]
+        assert isinstance(messages, list)
+        self._messages: list[schema.Json] = messages
+        self._raw = RawFields(request.body)
+        self._blocks = BlockReader(keys, self._ledger, self._raw)
+        self._turns = TurnReader(self._blocks, self._ledger)
+
+    def call(self) -> Call:
+        body = self._body
+        dialogue = self._dialogue()
+        user = self._part(body.metadata, schema.Metadata, "metadata")
+        kind = MessagesCall if self._blocks.needs else Call
+        return kind(
+            model=body.model,
+            dialogue=dialogue,
+            sampling=Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
+            stopping=Stopping(max_tokens=body.max_tokens, strings=tuple(body.stop_sequences or ())),
+            output=Output(stream=bool(body.stream)),
+            identity=Identity(user=user.user_id if user is not None else None),
+            hints=Hints(cache_markers=tuple(self._turns.markers)),
+            needs=tuple(self._blocks.needs),
+            ignored=self._ledger.paths,
+            extra=self._extra,
+        )
+
+    def _dialogue(self) -> Dialogue:
+        body = self._body
+        config = self._part(body.output_config, schema.OutputConfig, "output_config")
+        response_format = self._format(config)
+        reasoning = self._reasoning(config.effort if config is not None else None)
+        tools, marker, aside = read_tools(body.tools or [], self._ledger, self._raw)
+        if marker is not None:
+            self._turns.markers[marker] = None
+        choice = self._part(body.tool_choice, schema.ToolChoiceParam, "tool_choice")
+        self._read_turns()
+        turns = self._turns.turns()
+        return Dialogue(
+            turns,
+            tools=tools,
+            tool_choice=read_choice(choice, tools) if choice is not None else ToolChoice(),
+            response_format=response_format,
+            reasoning=reasoning,
+            continue_final=_is_beginning(turns[-1]),
+            extra={"tools": aside} if aside else {},
+        )
+
+    def _part(self, value: schema.Json | None, kind: type[T], name: str) -> T | None:
+        """An object of the request; what it holds besides is listed and kept."""
+        if value is None:
+            return None
+        rest = self._ledger.unknown(value, kind.__struct_fields__, name)
+        if rest:
+            self._extra[name] = rest
+        return to_struct(value, kind, at=name)
+
+    def _read_turns(self) -> None:
+        body = self._body
+        if body.system is not None:
+            self._turns.system(body.system)
+        for index, (turn, given) in enumerate(zip(body.messages, self._messages, strict=True)):
+            unknown: schema.Json = {}
+            if len(given) > 2:
+                unknown = self._ledger.unknown(given, TURN_FIELDS, "messages[]")
+            self._turns.message(index, turn, unknown)
+        if body.cache_control is not None:
+            self._turns.mark_last(body.cache_control)
+
+    def _format(self, config: schema.OutputConfig | None) -> ResponseFormat:
+        wanted, spot = self._body.output_format, "output_format"
+        if config is not None and config.format is not None:
+            wanted, spot = config.format, "output_config.format"
+        if wanted is None:
+            return ResponseFormat()
+        if wanted.type != "json_schema":
+            param = f"{spot}.type"
+            raise RequestError(f"{param} must be json_schema, not {wanted.type!r}", param=param)
+        return ResponseFormat("json_schema", text=self._raw.format_schema())
+
+    def _reasoning(self, effort: str | None) -> ReasoningSettings:
+        given = self._part(self._body.thinking, schema.ThinkingSettings, "thinking")
+        if given is None:
+            return ReasoningSettings(effort=effort)
+        match given.type:
+            case "enabled":
+                budget = _budget(given.budget_tokens, self._body.max_tokens, self._flags)
+                return ReasoningSettings("on", effort=effort, budget=budget)
+            case "adaptive":
+                return ReasoningSettings("adaptive", effort=effort)
+            case "disabled":
+                return ReasoningSettings("off", effort=effort)
+            case "between_tools":
+                # Why: the protocol's own fallback for models without it is `disabled`.
+                self._ledger.add("thinking.type=between_tools")
+                return ReasoningSettings("off", effort=effort)
+        raise RequestError(
+            f"thinking.type must be one of {', '.join(THINKING)}, not {given.type!r}",
+            param="thinking.type",
+        )
+
+
+def _is_beginning(last: Turn) -> bool:
+    """An assistant message at the end is a beginning of the answer, unless it waits for results."""
+    return (
+        last.role == "assistant"
+        and bool(last.parts)
+        and isinstance(last.parts[-1], Text)
+        and not any(isinstance(part, ToolCall) for part in last.parts)
+    )
+
+
+def _budget(budget: int | None, max_tokens: int | None, flags: tuple[str, ...]) -> int:
+    param = "thinking.budget_tokens"
+    if budget is None or budget < MIN_BUDGET:
+        got = "it is missing" if budget is None else f"not {budget}"
+        raise RequestError(
+            f"{param} must be at least {MIN_BUDGET} when thinking is enabled, {got}", param=param
+        )
+    # Why: with interleaved thinking the budget is for the whole turn, over several requests.
+    is_bound = not any(flag.startswith(INTERLEAVED) for flag in flags)
+    if is_bound and max_tokens is not None and budget >= max_tokens:
+        raise RequestError(
+            f"{param} must be less than max_tokens ({max_tokens}), not {budget}", param=param
+        )
+    return budget
+
+
+def _betas(request: HttpRequest, ledger: Ledger) -> tuple[str, ...]:
+    """Beta flags are tolerated; the one that changes what is legal is used, the rest are listed."""
+    header = request.headers.get("anthropic-beta")
+    if not header:
+        return ()
+    flags = tuple(flag.strip() for flag in header.split(",") if flag.strip())
+    for flag in flags:
+        if not flag.startswith(INTERLEAVED):
+            ledger.add(f"anthropic-beta:{flag}")
+    return flags

@@ -1,0 +1,227 @@
+"""Events to a Messages stream, event by event. Knows no request beyond its model.
+
+Order on the wire: message_start; each block as content_block_start, deltas, content_block_stop, one
+open at a time with rising index; message_delta with stop reason and totals; message_stop.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+from msgspec import Struct
+
+from tokenwire.core.call import Call
+from tokenwire.core.errors import CodecStateError
+from tokenwire.core.events import (
+    Event,
+    Failed,
+    Finished,
+    FinishReason,
+    Logprobs,
+    Order,
+    PartDelta,
+    PartEnd,
+    PartKind,
+    PartStart,
+    Started,
+    Usage,
+)
+from tokenwire.core.ports.codec import Reply
+from tokenwire.core.signing import Keyring, TextDigest
+from tokenwire.core.wire import Stamp, sse
+from tokenwire.plugins.protocols.messages import reply_schema as wire
+from tokenwire.plugins.protocols.messages import shapes
+from tokenwire.plugins.protocols.messages.errors import envelope
+from tokenwire.plugins.protocols.messages.signature import sign
+
+__all__ = ("StreamReply",)
+
+_json: Final = msgspec.json.Encoder().encode
+DELTA_END: Final = b"}}\n\n"
+BATCH: Final = 32
+PING: Final = sse(_json(wire.Ping()), b"ping")
+COMMENT: Final = b": keep-alive\n\n"
+STOP: Final = sse(_json(wire.MessageStop()), b"message_stop")
+DELTA_FIELDS: Final[dict[PartKind, bytes]] = {
+    "text": b'"text_delta","text":',
+    "reasoning": b'"thinking_delta","thinking":',
+    "tool_call": b'"input_json_delta","partial_json":',
+}
+
+
+class State(Struct, frozen=True, array_like=True):
+    """What a stream must remember; flat in the answer's length."""
+
+    life: str
+    choice: str
+    index: int
+    tools: int
+    kind: PartKind | None
+    has_delta: bool
+    fingerprint: str
+    digest: tuple[bytes, bytes, int] | None
+    reason: FinishReason | None
+    matched: str | None
+
+
+@final
+class StreamReply(Reply):
+    """Server-sent events."""
+
+    content_type = "text/event-stream"
+
+    __slots__ = (
+        "_digest",
+        "_end",
+        "_fingerprint",
+        "_has_delta",
+        "_index",
+        "_keys",
+        "_kind",
+        "_model",
+        "_order",
+        "_prefix",
+        "_stamp",
+        "_tools",
+        "_unread",
+    )
+
+    def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
+        self._model = call.model
+        self._stamp = stamp
+        self._keys = keys
+        self._order = Order()
+        self._fingerprint = ""
+        self._index = 0
+        self._tools = 0
+        self._kind: PartKind | None = None  # Of the open block.
+        self._prefix = b""  # Of its deltas; empty when none is open.
+        self._has_delta = False
+        self._digest: TextDigest | None = None
+        self._unread: list[str] = []  # Thoughts that the digest has not seen yet.
+        self._end: Finished | None = None
+
+    def push(self, event: Event) -> bytes:
+        if type(event) is PartDelta and self._prefix and event.choice == 0:
+            # Why: nine events in ten, and always legal while a block is open.
+            self._has_delta = True
+            if self._digest is not None:
+                self._unread.append(event.text)
+                if len(self._unread) >= BATCH:
+                    self._read_thoughts()
+            return self._prefix + _json(event.text) + DELTA_END
+        return self._push(event)
+
+    def _push(self, event: Event) -> bytes:
+        if isinstance(event, PartDelta):
+            raise CodecStateError(f"{event!r} while no part of choice 0 is open")
+        self._order.step(event)
+        match event:
+            case Started():
+                self._fingerprint = event.fingerprint
+                message = shapes.message(self._stamp, self._model, shapes.usage_at_start(event))
+                return sse(_json(wire.MessageStart(message)), b"message_start")
+            case PartStart():
+                return self._open(event)
+            case PartEnd():
+                return self._close()
+            case Finished():
+                self._end = event
+                return b""
+            case Logprobs():
+                return b""
+            case Usage():
+                assert self._end is not None
+                delta = wire.MessageDelta(shapes.stop_delta(self._end), shapes.total_usage(event))
+                return sse(_json(delta), b"message_delta") + STOP
+            case Failed():
+                self._prefix = b""
+                return sse(envelope(event.kind, event.message, self._stamp.id), b"error")
+
+    def _open(self, event: PartStart) -> bytes:
+        block: wire.Block
+        match event.kind:
+            case "text":
+                block = wire.TextBlock("")
+            case "reasoning":
+                block = wire.ThinkingBlock("", "")
+                self._digest = TextDigest()
+            case "tool_call":
+                call_id = shapes.tool_id(event.call_id, self._stamp, self._tools)
+                block = wire.ToolUseBlock(call_id, event.name, shapes.NO_INPUT)
+                self._tools += 1
+        self._kind, self._has_delta = event.kind, False
+        self._prefix = _delta_prefix(self._index, event.kind)
+        return sse(_json(wire.BlockStart(self._index, block)), b"content_block_start")
+
+    def _close(self) -> bytes:
+        last = b""
+        if self._digest is not None:
+            self._read_thoughts()
+            signature = sign(self._keys, self._fingerprint, self._digest.digest(), self._index)
+            delta = wire.BlockDelta(self._index, wire.SignatureDelta(signature))
+            last = sse(_json(delta), b"content_block_delta")
+        elif self._kind == "tool_call" and not self._has_delta:
+            # Why: clients join the pieces and read "" as {}, but some wait for a first piece.
+            last = self._prefix + b'""' + DELTA_END
+        end = sse(_json(wire.BlockStop(self._index)), b"content_block_stop")
+        self._index += 1
+        self._kind, self._prefix, self._digest = None, b"", None
+        return last + end
+
+    def _read_thoughts(self) -> None:
+        """Why in batches: a call of the digest costs more than all the rest of a delta."""
+        if self._digest is not None and self._unread:
+            self._digest.push("".join(self._unread))
+            self._unread.clear()
+
+    def keepalive(self) -> bytes:
+        life, _ = self._order.save()
+        if life == "over":
+            return b""
+        return PING if life == "open" else COMMENT
+
+    def save(self) -> object:
+        self._read_thoughts()
+        life, states = self._order.save()
+        end = self._end
+        state = State(
+            life=life,
+            choice=states[0],
+            index=self._index,
+            tools=self._tools,
+            kind=self._kind,
+            has_delta=self._has_delta,
+            fingerprint=self._fingerprint,
+            digest=self._digest.save() if self._digest is not None else None,
+            reason=end.reason if end is not None else None,
+            matched=end.matched if end is not None else None,
+        )
+        return msgspec.to_builtins(state, builtin_types=(bytes,))
+
+    def restore(self, state: object) -> None:
+        """Raises msgspec.ValidationError for what is no stream's state."""
+        saved = msgspec.convert(state, State)
+        self._order.restore(saved.life, [saved.choice])
+        self._index, self._tools = saved.index, saved.tools
+        self._kind, self._has_delta = saved.kind, saved.has_delta
+        self._fingerprint = saved.fingerprint
+        self._prefix = b""
+        if saved.kind is not None and saved.life == "open":
+            self._prefix = _delta_prefix(saved.index, saved.kind)
+        self._digest = None
+        self._unread = []
+        if saved.digest is not None:
+            self._digest = TextDigest()
+            self._digest.restore(*saved.digest)
+        self._end = None
+        if saved.reason is not None:
+            self._end = Finished(0, saved.reason, saved.matched)
+
+
+def _delta_prefix(index: int, kind: PartKind) -> bytes:
+    return (
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,'
+        b'"delta":{"type":%b' % (index, DELTA_FIELDS[kind])
+    )

@@ -1,0 +1,65 @@
+"""Errors in Anthropic's envelope: every kind's type, and the sentences that clients look for."""
+
+from __future__ import annotations
+
+import re
+from math import ceil
+from typing import Final
+
+import msgspec
+
+from tokenwire.core.errors import CallError, ErrorKind
+from tokenwire.core.wire import HttpReply
+from tokenwire.plugins.protocols.messages.reply_schema import ErrorBody, ErrorDetail
+
+__all__ = ("TYPES", "encode_error", "envelope")
+
+TYPES: Final[dict[ErrorKind, str]] = {
+    ErrorKind.INVALID_REQUEST: "invalid_request_error",
+    ErrorKind.CONTEXT_LENGTH: "invalid_request_error",
+    ErrorKind.AUTHENTICATION: "authentication_error",
+    ErrorKind.PERMISSION: "permission_error",
+    ErrorKind.NOT_FOUND: "not_found_error",
+    ErrorKind.MODEL_NOT_FOUND: "not_found_error",
+    ErrorKind.METHOD_NOT_ALLOWED: "invalid_request_error",
+    ErrorKind.TOO_LARGE: "request_too_large",
+    ErrorKind.UNSUPPORTED_MEDIA: "invalid_request_error",
+    ErrorKind.RATE_LIMITED: "rate_limit_error",
+    ErrorKind.CLIENT_CLOSED: "api_error",
+    ErrorKind.INTERNAL: "api_error",
+    ErrorKind.UNAVAILABLE: "api_error",
+    ErrorKind.TIMEOUT: "timeout_error",
+    ErrorKind.OVERLOADED: "overloaded_error",
+}
+
+_json: Final = msgspec.json.Encoder()
+_NUMBER: Final = re.compile(r"\d+")
+TOO_LONG: Final = "prompt is too long"
+
+
+def envelope(kind: ErrorKind, message: str, request_id: str) -> bytes:
+    """The body of an error reply, and the data of a stream's error event."""
+    if kind is ErrorKind.CONTEXT_LENGTH:
+        message = _too_long(message)
+    return _json.encode(ErrorBody(ErrorDetail(TYPES[kind], message), request_id))
+
+
+def encode_error(error: CallError, request_id: str) -> HttpReply:
+    message = error.message
+    if error.param and error.param not in message:
+        message = f"{error.param}: {message}"
+    headers = {"request-id": request_id}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(max(1, ceil(error.retry_after)))
+    body = envelope(error.kind, message, request_id)
+    return HttpReply(error.status, "application/json", body, headers)
+
+
+def _too_long(message: str) -> str:
+    """Clients find "prompt is too long: N tokens > M maximum" and then shorten the conversation."""
+    if message.startswith(TOO_LONG):
+        return message
+    numbers = sorted((int(number) for number in _NUMBER.findall(message)), reverse=True)
+    if len(numbers) == 2 and numbers[0] > numbers[1]:
+        return f"{TOO_LONG}: {numbers[0]} tokens > {numbers[1]} maximum"
+    return f"{TOO_LONG}: {message}"

@@ -1,0 +1,119 @@
+"""`system` and `messages` to turns, with the cache markers on their blocks. Knows no settings.
+
+A message becomes one turn; but tool results make `tool` turns of their own, at their place.
+Neighbours of one role are combined, as the protocol says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, cast, final
+
+from tokenwire.core.call import CacheMarker
+from tokenwire.core.dialogue import Part, Role, Text, ToolResult, Turn
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import to_struct
+from tokenwire.plugins.protocols.messages import schema
+from tokenwire.plugins.protocols.messages.blocks import BlockReader, Place
+from tokenwire.plugins.protocols.messages.ledger import Ledger
+
+__all__ = ("TurnReader", "cache_ttl")
+
+ROLES: Final = ("user", "assistant", "system")
+SPOT: Final = "messages[].content[]"
+TTLS: Final = {"5m": 300, "1h": 3600}
+
+
+@final
+class TurnReader:
+    """Grows the turns of one request."""
+
+    __slots__ = ("_blocks", "_extras", "_ledger", "_parts", "_roles", "_sealed", "markers")
+
+    def __init__(self, blocks: BlockReader, ledger: Ledger) -> None:
+        self._blocks = blocks
+        self._ledger = ledger
+        self._roles: list[Role] = []
+        self._parts: list[list[Part]] = []
+        self._extras: list[dict[str, object]] = []
+        self._sealed = 0  # Turns that take no more parts: the leading system prompt.
+        self.markers: dict[CacheMarker, None] = {}
+
+    def system(self, content: str | list[schema.Json]) -> None:
+        """The system prompt, before any message."""
+        if isinstance(content, str):
+            if content:
+                self._add("system", Text(content))
+        else:
+            for k, block in enumerate(content):
+                place = Place(f"system[{k}]", "system[]")
+                self._add("system", self._blocks.read(block, "system", place))
+                self._mark(block, place)
+        self._sealed = len(self._roles)
+
+    def message(self, index: int, turn: schema.Turn, unknown: Mapping[str, object]) -> None:
+        role = turn.role
+        if role not in ROLES:
+            param = f"messages[{index}].role"
+            raise RequestError(
+                f"{param} must be user, assistant or system, not {role!r}", param=param
+            )
+        content = turn.content
+        own = cast(Role, role)
+        if isinstance(content, str):
+            self._add(own, Text(content))
+        elif not content:
+            self._open(own)
+        else:
+            for k, block in enumerate(content):
+                place = Place(f"messages[{index}].content[{k}]", SPOT, index, k)
+                part = self._blocks.read(block, role, place)
+                self._add("tool" if isinstance(part, ToolResult) else own, part)
+                if "cache_control" in block:
+                    self._mark(block, place)
+        if unknown:
+            self._extras[-1].update(unknown)
+
+    def mark_last(self, control: schema.CacheControl) -> None:
+        """The request's own cache_control: it stands for one on the last block."""
+        if self._parts and self._parts[-1]:
+            self._marker(cache_ttl(control, "cache_control", self._ledger))
+
+    def turns(self) -> tuple[Turn, ...]:
+        return tuple(
+            Turn(role, tuple(parts), extra=extra)
+            for role, parts, extra in zip(self._roles, self._parts, self._extras, strict=True)
+        )
+
+    def _open(self, role: Role) -> None:
+        if len(self._roles) == self._sealed or self._roles[-1] != role:
+            self._roles.append(role)
+            self._parts.append([])
+            self._extras.append({})
+
+    def _add(self, role: Role, part: Part) -> None:
+        self._open(role)
+        self._parts[-1].append(part)
+
+    def _mark(self, block: Mapping[str, object], place: Place) -> None:
+        value = block.get("cache_control")
+        if value is None:
+            return
+        control = to_struct(value, schema.CacheControl, at=f"{place.at}.cache_control")
+        self._marker(cache_ttl(control, f"{place.spot}.cache_control", self._ledger))
+
+    def _marker(self, ttl_s: int | None) -> None:
+        turn = len(self._parts) - 1
+        self.markers[CacheMarker(turn, len(self._parts[turn]) - 1, ttl_s)] = None
+
+
+def cache_ttl(control: schema.CacheControl, spot: str, ledger: Ledger) -> int | None:
+    """Seconds; None where the client left it to us."""
+    if control.type != "ephemeral":
+        ledger.add(f"{spot}.type")
+    if control.ttl is None:
+        return None
+    seconds = TTLS.get(control.ttl)
+    if seconds is None:
+        ledger.add(f"{spot}.ttl")
+    return seconds
