@@ -1,25 +1,12 @@
-"""The token-ID interface's bytes: msgpack between machines, JSON for people, and its JSON Schema."""
+"""The token-ID interface's bytes: msgpack between machines, JSON for people."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import (
-    Abort,
-    BlockRemoved,
-    BlockSnapshot,
-    BlockStored,
-    Credit,
-    EngineCard,
-    EngineStatus,
-    Link,
-    Release,
-    TokenDelta,
-    TokenJob,
-)
 
 __all__ = (
     "CONTENT_TYPE",
@@ -27,7 +14,6 @@ __all__ = (
     "decode_msgpack",
     "encode_json",
     "encode_msgpack",
-    "json_schema",
 )
 
 CONTENT_TYPE = "application/vnd.tokenwire.v1+msgpack"
@@ -60,12 +46,6 @@ def _read(kind: type, value: object) -> object:
     raise ValueError(f"token ids: wanted bytes or a list, got {type(value).__name__}")
 
 
-def _schema(kind: type) -> dict[str, Any]:
-    if kind is TokenIds:
-        return {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}}
-    raise NotImplementedError(kind)
-
-
 _MSGPACK = msgspec.msgpack.Encoder(enc_hook=_to_bin)
 _JSON = msgspec.json.Encoder(enc_hook=_to_list)
 
@@ -86,28 +66,3 @@ def decode_msgpack(data: bytes, kind: type[T]) -> T:
 def decode_json(data: bytes, kind: type[T]) -> T:
     """Raises msgspec.DecodeError or msgspec.ValidationError."""
     return msgspec.json.decode(data, type=kind, dec_hook=_read)
-
-
-def json_schema() -> dict[str, Any]:
-    """The whole interface as JSON Schema (2020-12); `docs/token_interface.schema.json` is this."""
-    kinds = (
-        EngineCard,
-        EngineStatus,
-        TokenJob,
-        TokenDelta,
-        Link,
-        Abort,
-        Credit,
-        Release,
-        BlockStored,
-        BlockRemoved,
-        BlockSnapshot,
-    )
-    _, components = msgspec.json.schema_components(
-        kinds, schema_hook=_schema, ref_template="#/$defs/{name}"
-    )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Tokenwire token-ID interface, version 1",
-        "$defs": components,
-    }
