@@ -1,7 +1,7 @@
 """What a model answers: a part-structured stream, its legal order, and its fold. No wire names.
 
-`ORDER` is the only statement of what may follow what; codecs, pipeline and kits step through it, and
-the docs' diagram is drawn from it. Unary answers are `fold(events)`.
+`ORDER` is the only statement of what may follow what; codecs, pipeline and kits step through it,
+and the docs' diagram is drawn from it. Unary answers are `fold(events)`.
 """
 
 from __future__ import annotations
@@ -149,6 +149,9 @@ ORDER: Final[dict[tuple[State, str], State]] = {
 }
 
 
+OPEN: Final = frozenset(("text", "reasoning", "tool_call"))
+
+
 @final
 class Order:
     """Checks one answer's events against ORDER. `states` may be saved and given back."""
@@ -169,8 +172,8 @@ class Order:
         kind = type(event)
         if kind is PartDelta and self._life == "open":
             # Why: nine events in ten; a delta never changes the state.
-            state = self.states[event.choice]  # type: ignore[union-attr]
-            if state != "idle" and state != "finished":
+            choice = event.choice  # type: ignore[union-attr]
+            if 0 <= choice < self._choices and self.states[choice] in OPEN:
                 return
         self._step(event)
 

@@ -24,6 +24,9 @@ T = TypeVar("T")
 MAX_DEPTH: Final = 128
 """Objects and arrays within one another, the outermost included."""
 
+LONGEST_ECHO: Final = 300
+"""Characters of an error message that may repeat what the client sent."""
+
 NO_DUPLICATES_IN: Final = ("messages", "tools")
 
 _untyped: Final = msgspec.json.Decoder()
@@ -91,7 +94,7 @@ def to_struct(value: object, kind: type[T], *, at: str = "") -> T:
         if missing := _MISSING.match(message):
             param = f"{param}.{missing.group(1)}".removeprefix(".")
             raise RequestError(f"{param} is missing", param=param, code="missing_field") from None
-        message = message[:1].lower() + message[1:]
+        message = message[:1].lower() + message[1:LONGEST_ECHO]
         where = f"{param}: {message}" if param else message
         raise RequestError(where, param=param or None, code="invalid_type") from None
     except RecursionError:

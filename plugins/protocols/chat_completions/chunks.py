@@ -1,0 +1,141 @@
+"""The JSON of chunks and bodies, with constant pieces encoded once. Knows no order of events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from tokenwire.core.call import Call
+from tokenwire.core.events import Finished, FinishReason, TokenLogprob, Usage
+from tokenwire.core.wire import Stamp
+
+__all__ = (
+    "DONE",
+    "FINISH_REASONS",
+    "Envelope",
+    "ReasoningField",
+    "finish_fields",
+    "json_text",
+    "logprobs_field",
+    "reply_id",
+    "usage_field",
+)
+
+ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "both"]
+
+DONE: Final = b"data: [DONE]\n\n"
+FLOOR: Final = -9999.0
+"""What stands for a log probability that JSON cannot hold, or that is below it."""
+
+# A call cut off by a deadline or a lost client was cut, which clients read from `length`.
+FINISH_REASONS: Final[dict[FinishReason, str]] = {
+    "stop": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "context_length": "length",
+    "tool_calls": "tool_calls",
+    "cancelled": "length",
+}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+# Line breaks to some readers of lines, though not to SSE: written as escapes.
+BREAKS: Final = (
+    (b"\xc2\x85", b"\\u0085"),
+    (b"\xe2\x80\xa8", b"\\u2028"),
+    (b"\xe2\x80\xa9", b"\\u2029"),
+)
+
+
+def json_text(text: str) -> bytes:
+    """A JSON string in which no reader of lines finds a line break."""
+    data = _encode(text)
+    if not text.isascii() and (b"\xe2\x80" in data or b"\xc2\x85" in data):
+        for raw, escape in BREAKS:
+            data = data.replace(raw, escape)
+    return data
+
+
+def reply_id(stamp: Stamp) -> str:
+    return f"chatcmpl-{stamp.id}"
+
+
+def finish_fields(finished: Finished) -> dict[str, object]:
+    """`stop_reason` is the stop string that matched, as other servers name it."""
+    fields: dict[str, object] = {"finish_reason": FINISH_REASONS[finished.reason]}
+    if finished.matched is not None:
+        fields["stop_reason"] = finished.matched
+    return fields
+
+
+def usage_field(usage: Usage) -> dict[str, object]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+def logprobs_field(tokens: Sequence[TokenLogprob]) -> dict[str, object]:
+    content = [
+        _token(token) | {"top_logprobs": [_token(other) for other in token.top]} for token in tokens
+    ]
+    return {"content": content, "refusal": None}
+
+
+def _token(token: TokenLogprob) -> dict[str, object]:
+    value = token.logprob
+    if math.isnan(value) or value < FLOOR:
+        value = FLOOR
+    return {"token": token.text, "logprob": value, "bytes": list(token.bytes)}
+
+
+class Envelope:
+    """What all chunks of one stream share, encoded once the fingerprint is known."""
+
+    __slots__ = ("_head", "_tail")
+
+    def __init__(self, call: Call, stamp: Stamp, fingerprint: str) -> None:
+        head: dict[str, object] = {
+            "id": reply_id(stamp),
+            "object": "chat.completion.chunk",
+            "created": int(stamp.time),
+            "model": call.model,
+        }
+        if fingerprint:
+            head["system_fingerprint"] = fingerprint
+        self._head = b"data: " + _escape(_encode(head))[:-1] + b',"choices":['
+        # Why: with usage asked for, OpenAI sends null in every chunk but the last.
+        self._tail = b'],"usage":null}\n\n' if call.output.usage else b"]}\n\n"
+
+    def around(self, choice: int, before: bytes, after: bytes) -> tuple[bytes, bytes]:
+        """Prefix and suffix of the chunks of `choice` whose delta is before + text + after."""
+        prefix = self._head + b'{"index":%d,"delta":{' % choice + before
+        return prefix, after + b'},"logprobs":null,"finish_reason":null}' + self._tail
+
+    def delta(
+        self, choice: int, delta: bytes, *, logprobs: dict[str, object] | None = None
+    ) -> bytes:
+        """One chunk; `delta` is the inside of its object."""
+        fields = b'{"index":%d,"delta":{%b},"logprobs":%b,"finish_reason":null}'
+        entries = _escape(_encode(logprobs)) if logprobs is not None else b"null"
+        return self._head + fields % (choice, delta, entries) + self._tail
+
+    def finish(self, finished: Finished) -> bytes:
+        fields = _escape(_encode(finish_fields(finished)))[1:-1]
+        choice = b'{"index":%d,"delta":{},"logprobs":null,%b}' % (finished.choice, fields)
+        return self._head + choice + self._tail
+
+    def usage(self, usage: Usage) -> bytes:
+        return self._head + b'],"usage":' + _encode(usage_field(usage)) + b"}\n\n"
+
+
+def _escape(data: bytes) -> bytes:
+    for raw, escape in BREAKS:
+        data = data.replace(raw, escape)
+    return data

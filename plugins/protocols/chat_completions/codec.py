@@ -1,0 +1,66 @@
+"""OpenAI Chat Completions as a Codec: `POST /v1/chat/completions`, unary and streaming.
+
+What this wire cannot carry (the loss table): the ids of logprobs' tokens, and the logprobs of what
+is not content; the order of parts and where one text part ends; whitespace beside calls; whether a
+call is complete (`length` says that one may not be); why `length` came; tokens written to a cache;
+prompt tokens before the end.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from msgspec import Struct
+
+from tokenwire.core.call import Call
+from tokenwire.core.errors import CallError
+from tokenwire.core.ports.codec import Codec, Reply
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
+from tokenwire.plugins.protocols.chat_completions.decode import decode_call
+from tokenwire.plugins.protocols.chat_completions.encode import StreamReply, UnaryReply
+from tokenwire.plugins.protocols.chat_completions.errors import error_reply
+
+__all__ = ("ChatCompletions", "Settings")
+
+LOSSES: Final = frozenset(
+    {
+        "blank_text",
+        "cache_creation",
+        "cancelled",
+        "complete",
+        "context_length",
+        "empty_part",
+        "logprob_ids",
+        "logprobs_outside_text",
+        "part_order",
+        "started",
+    }
+)
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`[plugins.chat_completions]`."""
+
+    reasoning_field: ReasoningField = "reasoning_content"
+    """Under which name reasoning is sent; both are read."""
+
+
+@final
+class ChatCompletions(Codec):
+    name = "chat_completions"
+    routes = (Route("POST", "/v1/chat/completions", "Create a chat completion"),)
+    losses = LOSSES
+
+    def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  (it is frozen)
+        self._reasoning: ReasoningField = settings.reasoning_field
+
+    def decode(self, request: HttpRequest) -> Call:
+        return decode_call(request.body)
+
+    def reply(self, call: Call, stamp: Stamp) -> Reply:
+        kind = StreamReply if call.output.stream else UnaryReply
+        return kind(call, stamp, self._reasoning)
+
+    def encode_error(self, error: CallError, request_id: str) -> HttpReply:
+        return error_reply(error, request_id)

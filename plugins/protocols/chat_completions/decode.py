@@ -1,0 +1,220 @@
+"""A Chat Completions request to a Call: which wire field is which of ours. Knows no output.
+
+What is refused, and why: values out of the ranges in `schema`; a chat template (it is code); fields
+that contradict one another. What nothing uses is listed in `Call.ignored`, and its value is kept in
+`extra` maps. `priority` is ours: a larger number is more urgent.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tokenwire.core.call import Call, Hints, Identity, Output, Sampling, Stopping
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.plugins.protocols.chat_completions.notes import Notes
+from tokenwire.plugins.protocols.chat_completions.schema import (
+    REQUEST_FIELDS,
+    Request,
+    StreamOptions,
+    Thinking,
+)
+from tokenwire.plugins.protocols.chat_completions.tools import (
+    RawText,
+    read_choice,
+    read_format,
+    read_tools,
+)
+from tokenwire.plugins.protocols.chat_completions.turns import read_turns
+
+__all__ = ("decode_call",)
+
+STREAM_FIELDS: Final = frozenset(StreamOptions.__struct_fields__)
+RESERVED_ARGS: Final = (
+    "messages",
+    "tools",
+    "chat_template",
+    "tokenize",
+    "add_generation_prompt",
+    "continue_final_message",
+)
+"""Arguments of the template that chat_template_kwargs may not replace."""
+
+
+def decode_call(body: bytes) -> Call:
+    """Raises RequestError that names field and reason, and nothing else."""
+    given = read_object(body)
+    request = to_struct(given, Request)
+    _refuse(request, given)
+    notes = Notes()
+    raw_messages = given["messages"]
+    assert isinstance(raw_messages, list)
+    return Call(
+        model=request.model,
+        dialogue=_dialogue(request, raw_messages, body, notes),
+        sampling=_sampling(request),
+        stopping=_stopping(request),
+        output=_output(request, notes),
+        identity=Identity(
+            user=request.user or request.safety_identifier,
+            session=request.session_id or request.prompt_cache_key,
+        ),
+        hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
+        extra=notes.unknown(given, REQUEST_FIELDS, ""),
+        ignored=notes.paths(),
+    )
+
+
+def _refuse(request: Request, given: dict[str, object]) -> None:
+    if request.chat_template is not None:
+        raise RequestError(
+            "chat_template is not accepted from clients: the model's own template is used",
+            param="chat_template",
+            code="unsupported_field",
+        )
+    for name in RESERVED_ARGS:
+        if name in (request.chat_template_kwargs or ()):
+            raise RequestError(
+                f"chat_template_kwargs cannot set {name}",
+                param=f"chat_template_kwargs.{name}",
+                code="unsupported_field",
+            )
+    for name in ("functions", "function_call"):
+        if given.get(name) is not None:
+            raise RequestError(
+                f"{name} was replaced by tools and tool_choice: send those",
+                param=name,
+                code="unsupported_field",
+            )
+    for modality in request.modalities or ():
+        if modality != "text":
+            raise RequestError(
+                f"modalities may hold text only, not {modality[:64]!r}",
+                param="modalities",
+                code="unsupported_value",
+            )
+
+
+def _dialogue(
+    request: Request, raw_messages: list[dict[str, object]], body: bytes, notes: Notes
+) -> Dialogue:
+    turns = read_turns(raw_messages, request.messages, notes)
+    constrained = request.response_format or request.structured_outputs
+    raw = RawText(body) if request.tools or constrained else None
+    tools = read_tools(request.tools, raw, notes) if request.tools and raw is not None else ()
+    return Dialogue(
+        turns,
+        tools=tools,
+        tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools),
+        response_format=read_format(request.response_format, request.structured_outputs, raw),
+        reasoning=_reasoning(request),
+        template_args=request.chat_template_kwargs or {},
+        continue_final=_continues(request, notes),
+    )
+
+
+def _continues(request: Request, notes: Notes) -> bool:
+    if not request.continue_final_message:
+        if request.add_generation_prompt is False:
+            notes.add("add_generation_prompt")
+        return False
+    param = "continue_final_message"
+    if request.add_generation_prompt:
+        raise RequestError(f"{param} and add_generation_prompt exclude each other", param=param)
+    if request.messages[-1].role != "assistant":
+        raise RequestError(f"{param} needs an assistant message at the end", param=param)
+    return True
+
+
+def _reasoning(request: Request) -> ReasoningSettings:
+    """The first that is set of thinking, enable_thinking and reasoning_effort decides the mode."""
+    budget = request.thinking_token_budget
+    effort = request.reasoning_effort
+    if isinstance(request.thinking, dict):
+        thinking = to_struct(request.thinking, Thinking, at="thinking")
+        budget = thinking.budget_tokens or budget
+        mode = {"enabled": "on", "disabled": "off"}.get(thinking.type, "adaptive")
+    elif request.thinking is not None:
+        mode = "on" if request.thinking else "off"
+    elif request.enable_thinking is not None:
+        mode = "on" if request.enable_thinking else "off"
+    else:
+        mode = "off" if effort == "none" else ""
+    return ReasoningSettings(
+        mode=mode or None,  # type: ignore[arg-type]
+        effort=None if effort == "none" else effort,
+        budget=budget,
+    )
+
+
+def _sampling(request: Request) -> Sampling:
+    top_k = request.top_k
+    return Sampling(
+        temperature=request.temperature,
+        top_p=request.top_p,
+        top_k=0 if top_k == -1 else top_k,
+        min_p=request.min_p,
+        frequency_penalty=request.frequency_penalty,
+        presence_penalty=request.presence_penalty,
+        repetition_penalty=request.repetition_penalty,
+        seed=request.seed,
+        logit_bias=_logit_bias(request.logit_bias) if request.logit_bias else {},
+        allowed_ids=tuple(request.allowed_token_ids or ()),
+    )
+
+
+def _logit_bias(given: dict[str, float]) -> dict[int, float]:
+    bias: dict[int, float] = {}
+    for key, value in given.items():
+        if not (key.isascii() and key.isdigit() and len(key) <= 10 and int(key) < 2**32):
+            raise RequestError(
+                f"logit_bias has the key {key[:64]!r}: keys are token ids in decimal digits",
+                param="logit_bias",
+            )
+        bias[int(key)] = value
+    return bias
+
+
+def _stopping(request: Request) -> Stopping:
+    """max_completion_tokens wins over max_tokens, its older name."""
+    stop = request.stop
+    strings = (stop,) if isinstance(stop, str) else tuple(stop or ())
+    if "" in strings:
+        raise RequestError("stop holds an empty string, which would stop at once", param="stop")
+    max_tokens = request.max_completion_tokens or request.max_tokens
+    min_tokens = request.min_tokens or 0
+    if max_tokens is not None and min_tokens > max_tokens:
+        raise RequestError(
+            f"min_tokens {min_tokens} is larger than the maximum of {max_tokens} tokens",
+            param="min_tokens",
+        )
+    return Stopping(
+        max_tokens=max_tokens,
+        min_tokens=min_tokens,
+        strings=strings,
+        ids=tuple(request.stop_token_ids or ()),
+        ignore_eos=bool(request.ignore_eos),
+        include_stop=bool(request.include_stop_str_in_output),
+    )
+
+
+def _output(request: Request, notes: Notes) -> Output:
+    if request.top_logprobs is not None and not request.logprobs:
+        raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
+    stream = bool(request.stream)
+    if request.stream_options is not None and not stream:
+        raise RequestError("stream_options needs stream: true", param="stream_options")
+    given = request.stream_options or {}
+    options = to_struct(given, StreamOptions, at="stream_options")
+    notes.unknown(given, STREAM_FIELDS, "stream_options.")
+    if options.continuous_usage_stats:
+        # Why: counts come with the engine's last delta, and are not guessed before.
+        notes.add("stream_options.continuous_usage_stats")
+    return Output(
+        n=request.n or 1,
+        logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        stream=stream,
+        usage=not stream or bool(options.include_usage),
+        continuous_usage=bool(options.continuous_usage_stats),
+    )

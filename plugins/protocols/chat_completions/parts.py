@@ -1,0 +1,132 @@
+"""The parts of a message's content, typed: text, pictures, recordings, files. Knows no messages."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from typing import Final
+
+from tokenwire.core.dialogue import Audio, ClientPart, Document, Image, Text
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import to_struct
+from tokenwire.plugins.protocols.chat_completions.notes import Notes
+from tokenwire.plugins.protocols.chat_completions.schema import FileRef, ImageUrl, InputAudio
+
+__all__ = ("read_content",)
+
+NOTED_AT: Final = "messages[].content[]."
+AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+KINDS: Final = "text, image_url, input_audio, file or refusal"
+
+_DATA_URL: Final = re.compile(r"data:([^,;]*)(?:;[^,;]*)*?(;base64)?,")
+_BLANK: Final = re.compile(r"\s+")
+
+
+def read_content(
+    content: str | list[dict[str, object]] | None, at: str, notes: Notes
+) -> tuple[ClientPart, ...]:
+    """The parts of `content`; null is none at all, and a string is one part, be it empty."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Text(content),)
+    return tuple(_part(part, f"{at}[{k}]", notes) for k, part in enumerate(content))
+
+
+def _part(part: dict[str, object], at: str, notes: Notes) -> ClientPart:
+    kind = part.get("type")
+    match kind:
+        case "text":
+            return Text(_string(part, "text", at), extra=_extra(part, "text", notes))
+        case "refusal":
+            return Text(_string(part, "refusal", at), extra=_extra(part, "refusal", notes))
+        case "image_url":
+            return _image(part, f"{at}.image_url", _extra(part, "image_url", notes))
+        case "input_audio":
+            return _audio(part, f"{at}.input_audio", _extra(part, "input_audio", notes))
+        case "file":
+            return _file(part, f"{at}.file", _extra(part, "file", notes))
+        case None:
+            raise RequestError(
+                f"{at}.type is missing: it must be {KINDS}",
+                param=f"{at}.type",
+                code="missing_field",
+            )
+        case _:
+            raise RequestError(
+                f"{at}.type must be {KINDS}, not {str(kind)[:64]!r}",
+                param=f"{at}.type",
+                code="unknown_part",
+            )
+
+
+def _extra(part: dict[str, object], field: str, notes: Notes) -> dict[str, object]:
+    if len(part) == 2:
+        return {}
+    return notes.unknown(part, {"type", field}, NOTED_AT)
+
+
+def _string(part: dict[str, object], field: str, at: str) -> str:
+    value = part.get(field)
+    if not isinstance(value, str):
+        raise RequestError(
+            f"{at}.{field} must be a string", param=f"{at}.{field}", code="invalid_type"
+        )
+    return value
+
+
+def _image(part: dict[str, object], at: str, extra: dict[str, object]) -> Image:
+    given = part.get("image_url")
+    # Why: several clients send the URL itself.
+    url = ImageUrl(given) if isinstance(given, str) and given else to_struct(given, ImageUrl, at=at)
+    if url.url.startswith("data:"):
+        media_type, data = _data_url(url.url, f"{at}.url")
+        return Image(data=data, media_type=media_type, detail=url.detail, extra=extra)
+    if not url.url.lower().startswith(("http://", "https://")):
+        raise RequestError(
+            f"{at}.url must be an http, https or data URL", param=f"{at}.url", code="invalid_url"
+        )
+    return Image(url=url.url, detail=url.detail, extra=extra)
+
+
+def _audio(part: dict[str, object], at: str, extra: dict[str, object]) -> Audio:
+    audio = to_struct(part.get("input_audio"), InputAudio, at=at)
+    media_type = AUDIO_TYPES.get(audio.format, f"audio/{audio.format}")
+    return Audio(data=_base64(audio.data, f"{at}.data"), media_type=media_type, extra=extra)
+
+
+def _file(part: dict[str, object], at: str, extra: dict[str, object]) -> Document:
+    file = to_struct(part.get("file"), FileRef, at=at)
+    if file.file_id is not None:
+        raise RequestError(
+            f"{at}.file_id names an uploaded file, and this server keeps none: send file_data",
+            param=f"{at}.file_id",
+            code="unsupported_field",
+        )
+    if not file.file_data:
+        raise RequestError(
+            f"{at}.file_data is missing", param=f"{at}.file_data", code="missing_field"
+        )
+    if file.file_data.startswith("data:"):
+        media_type, data = _data_url(file.file_data, f"{at}.file_data")
+    else:
+        media_type, data = None, _base64(file.file_data, f"{at}.file_data")
+    return Document(data=data, media_type=media_type, name=file.filename, extra=extra)
+
+
+def _data_url(url: str, at: str) -> tuple[str | None, bytes]:
+    """RFC 2397, base64 only."""
+    head = _DATA_URL.match(url)
+    if head is None or head.group(2) is None:
+        raise RequestError(
+            f"{at} must have the form data:TYPE;base64,DATA", param=at, code="invalid_url"
+        )
+    return head.group(1) or None, _base64(url[head.end() :], at)
+
+
+def _base64(text: str, at: str) -> bytes:
+    try:
+        return b64decode(_BLANK.sub("", text), validate=True)
+    except (Base64Error, ValueError):
+        raise RequestError(f"{at} is not valid base64", param=at, code="invalid_base64") from None

@@ -1,0 +1,227 @@
+"""The fields of a Chat Completions request that are read, with their ranges. No meaning, no output.
+
+Every optional field takes null for "not set". Ranges are those of the OpenAI API reference, and of
+vLLM's for the fields it added (top_k, min_p, repetition_penalty, min_tokens, stop_token_ids, ...).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta, Raw, Struct
+
+__all__ = (
+    "MESSAGE_FIELDS",
+    "REQUEST_FIELDS",
+    "AllowedTools",
+    "CustomTool",
+    "FileRef",
+    "Function",
+    "ImageUrl",
+    "InputAudio",
+    "Message",
+    "RawRequest",
+    "Request",
+    "ResponseFormatField",
+    "StreamOptions",
+    "StructuredOutputs",
+    "Thinking",
+    "Tool",
+    "ToolCallField",
+)
+
+Json: TypeAlias = dict[str, object]
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+TokenId: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
+Word: TypeAlias = Annotated[str, Meta(min_length=1)]
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class CalledFunction(Struct):
+    name: Word
+    arguments: str | Json | None = None
+
+
+class CalledCustom(Struct):
+    name: Word
+    input: str = ""
+
+
+class ToolCallField(Struct):
+    """A call in an assistant message. `index` is what some clients copy from stream deltas."""
+
+    id: Word
+    type: Literal["function", "custom"] | None = None
+    function: CalledFunction | None = None
+    custom: CalledCustom | None = None
+    index: int | None = None
+
+
+class Message(Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Json] | None = None
+    name: str | None = None
+    tool_calls: list[ToolCallField] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    function_call: CalledFunction | None = None
+
+
+class ImageUrl(Struct):
+    url: Word
+    detail: str | None = None
+
+
+class InputAudio(Struct):
+    data: Word
+    format: Word
+
+
+class FileRef(Struct):
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class Function(Struct):
+    name: Word
+    description: str | None = None
+    parameters: Json | bool | None = None
+    strict: bool | None = None
+
+
+class CustomTool(Struct):
+    name: Word
+    description: str | None = None
+
+
+class Tool(Struct):
+    """Of a tool, what is known of every kind; a missing `type` means a function."""
+
+    type: Word = "function"
+    function: Function | None = None
+    custom: CustomTool | None = None
+
+
+class AllowedTools(Struct):
+    mode: Literal["auto", "required"]
+    tools: list[Tool]
+
+
+class JsonSchema(Struct):
+    name: str | None = None
+    schema: Json | bool | None = None
+    strict: bool | None = None
+
+
+class ResponseFormatField(Struct):
+    """OpenAI's three types, and those that servers of open models share."""
+
+    type: Literal[
+        "text",
+        "json_object",
+        "json_schema",
+        "regex",
+        "grammar",
+        "ebnf",
+        "choice",
+        "structural_tag",
+    ]
+    json_schema: JsonSchema | None = None
+    regex: Word | None = None
+    grammar: Word | None = None
+    ebnf: Word | None = None
+    choices: Annotated[list[str], Meta(min_length=1)] | None = None
+
+
+class StructuredOutputs(Struct):
+    """vLLM's field of this name: exactly one of its members is set."""
+
+    json: Json | str | None = None
+    regex: Word | None = None
+    choice: Annotated[list[str], Meta(min_length=1)] | None = None
+    grammar: Word | None = None
+    json_object: bool | None = None
+    structural_tag: str | None = None
+
+
+class StreamOptions(Struct):
+    include_usage: bool | None = None
+    continuous_usage_stats: bool | None = None
+
+
+class Thinking(Struct):
+    """The object that DeepSeek, GLM and Kimi take."""
+
+    type: Literal["enabled", "disabled", "adaptive", "auto"]
+    budget_tokens: Count | None = None
+
+
+class Request(Struct):
+    model: Word
+    messages: Annotated[list[Message], Meta(min_length=1)]
+    # Sampling.
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None = None
+    min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=1000)] | None = None
+    seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
+    allowed_token_ids: list[TokenId] | None = None
+    # Stopping.
+    max_tokens: Count | None = None
+    max_completion_tokens: Count | None = None
+    min_tokens: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    stop: str | Annotated[list[str], Meta(max_length=64)] | None = None
+    stop_token_ids: list[TokenId] | None = None
+    ignore_eos: bool | None = None
+    include_stop_str_in_output: bool | None = None
+    # Output.
+    n: Annotated[int, Meta(ge=1, le=128)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    stream: bool | None = None
+    stream_options: Json | None = None
+    modalities: list[str] | None = None
+    response_format: Json | None = None
+    structured_outputs: Json | None = None
+    # Tools.
+    tools: list[Json] | None = None
+    tool_choice: str | Json | None = None
+    parallel_tool_calls: bool | None = None
+    functions: object = None
+    function_call: object = None
+    # Reasoning and the template.
+    reasoning_effort: Effort | None = None
+    thinking: bool | Json | None = None
+    enable_thinking: bool | None = None
+    thinking_token_budget: Count | None = None
+    chat_template: object = None
+    chat_template_kwargs: Json | None = None
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool | None = None
+    # Who asks, and what may help.
+    user: str | None = None
+    safety_identifier: str | None = None
+    session_id: str | None = None
+    prompt_cache_key: str | None = None
+    cache_salt: Word | None = None
+    priority: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
+
+
+REQUEST_FIELDS: Final = frozenset(Request.__struct_fields__)
+MESSAGE_FIELDS: Final = frozenset(Message.__struct_fields__)
+
+
+class RawRequest(Struct):
+    """Where JSON text is kept as it was sent: numbers and the order of keys stay what they were."""
+
+    tools: list[dict[str, Raw]] | None = None
+    response_format: dict[str, Raw] | None = None
+    structured_outputs: dict[str, Raw] | None = None

@@ -1,0 +1,204 @@
+"""Tools, the choice among them, and the format of the answer. Knows no messages, no sampling."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from tokenwire.core.dialogue import ResponseFormat, ToolChoice, ToolSpec
+from tokenwire.core.errors import RequestError
+from tokenwire.core.json_body import to_struct
+from tokenwire.plugins.protocols.chat_completions.notes import Notes
+from tokenwire.plugins.protocols.chat_completions.schema import (
+    AllowedTools,
+    CustomTool,
+    Function,
+    RawRequest,
+    ResponseFormatField,
+    StructuredOutputs,
+    Tool,
+)
+
+__all__ = ("RawText", "read_choice", "read_format", "read_tools")
+
+FUNCTION_FIELDS: Final = frozenset(Function.__struct_fields__)
+CUSTOM_FIELDS: Final = frozenset(CustomTool.__struct_fields__)
+
+_raw: Final = msgspec.json.Decoder(RawRequest)
+_raw_object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class RawText:
+    """Pieces of the body as they were sent. The body was read before, so that it is sound."""
+
+    def __init__(self, body: bytes) -> None:
+        request = _raw.decode(body.removeprefix(b"\xef\xbb\xbf"))
+        self._tools = request.tools or []
+        self._format = request.response_format or {}
+        self._outputs = request.structured_outputs or {}
+
+    def parameters(self, k: int) -> str:
+        return _member(self._tools[k]["function"], "parameters")
+
+    def schema(self) -> str:
+        return _member(self._format["json_schema"], "schema")
+
+    def format(self) -> str:
+        return msgspec.json.encode(self._format).decode()
+
+    def json(self) -> str:
+        return bytes(self._outputs["json"]).decode()
+
+
+def _member(raw: msgspec.Raw, name: str) -> str:
+    return bytes(_raw_object.decode(raw)[name]).decode()
+
+
+def read_tools(given: list[dict[str, object]], raw: RawText, notes: Notes) -> tuple[ToolSpec, ...]:
+    """Functions and custom tools. Tools that a host would run itself are noted and left out."""
+    specs: list[ToolSpec] = []
+    for k, item in enumerate(given):
+        at = f"tools[{k}]"
+        kind = item.get("type", "function")
+        if kind == "function":
+            function = to_struct(item.get("function"), Function, at=f"{at}.function")
+            extra = _beside(item, "function", FUNCTION_FIELDS, notes)
+            parameters = None if function.parameters is None else raw.parameters(k)
+            specs.append(
+                ToolSpec(
+                    function.name,
+                    function.description,
+                    parameters,
+                    strict=function.strict,
+                    extra=extra,
+                )
+            )
+        elif kind == "custom":
+            custom = to_struct(item.get("custom"), CustomTool, at=f"{at}.custom")
+            extra = _beside(item, "custom", CUSTOM_FIELDS, notes)
+            specs.append(ToolSpec(custom.name, custom.description, custom=True, extra=extra))
+        elif isinstance(kind, str):
+            notes.add(f"tools[].{kind[:64]}")
+        else:
+            raise RequestError(
+                f"{at}.type must be a string", param=f"{at}.type", code="invalid_type"
+            )
+    return tuple(specs)
+
+
+def _beside(
+    item: dict[str, object], name: str, known: frozenset[str], notes: Notes
+) -> dict[str, object]:
+    inner = item[name]
+    assert isinstance(inner, dict)
+    extra = notes.unknown(item, {"type", name}, "tools[].")
+    return extra | notes.unknown(inner, known, f"tools[].{name}.")
+
+
+def read_choice(
+    given: str | dict[str, object] | None, parallel: bool | None, tools: tuple[ToolSpec, ...]
+) -> ToolChoice:
+    """Refused when it calls for a tool that is not there."""
+    several = parallel is not False
+    match given:
+        case None | "auto":
+            return ToolChoice(parallel=several)
+        case "none":
+            return ToolChoice("none", parallel=several)
+        case "required":
+            if not tools:
+                raise _bad_choice("is 'required', but there are no tools to call")
+            return ToolChoice("required", parallel=several)
+        case str():
+            raise _bad_choice(f"must be auto, none, required or an object, not {given[:64]!r}")
+    if given.get("type") == "allowed_tools":
+        inner = given.get("allowed_tools", given)  # Why: Responses has no inner object.
+        allowed = to_struct(inner, AllowedTools, at="tool_choice.allowed_tools")
+        names = tuple(_name(tool, tools) for tool in allowed.tools)
+        if not names:
+            raise _bad_choice("allows no tool: name at least one, or send 'none'")
+        return ToolChoice("allowed", names, required=allowed.mode == "required", parallel=several)
+    return ToolChoice(
+        "named", (_name(to_struct(given, Tool, at="tool_choice"), tools),), parallel=several
+    )
+
+
+def _name(tool: Tool, tools: tuple[ToolSpec, ...]) -> str:
+    named = tool.function or tool.custom
+    if named is None:
+        raise _bad_choice("must name a function or a custom tool")
+    if all(spec.name != named.name for spec in tools):
+        raise _bad_choice(f"names {named.name[:64]!r}, which is not among the tools")
+    return named.name
+
+
+def _bad_choice(reason: str) -> RequestError:
+    return RequestError(f"tool_choice {reason}", param="tool_choice", code="invalid_tool_choice")
+
+
+def read_format(
+    given: dict[str, object] | None, outputs: dict[str, object] | None, raw: RawText | None
+) -> ResponseFormat:
+    """The shape of the visible answer, by response_format or by structured_outputs."""
+    if given is not None and raw is not None:
+        return _response_format(to_struct(given, ResponseFormatField, at="response_format"), raw)
+    if outputs is not None and raw is not None:
+        return _structured(to_struct(outputs, StructuredOutputs, at="structured_outputs"), raw)
+    return ResponseFormat()
+
+
+def _response_format(wanted: ResponseFormatField, raw: RawText) -> ResponseFormat:
+    match wanted.type:
+        case "text" | "json_object":
+            return ResponseFormat(wanted.type)
+        case "json_schema":
+            schema = wanted.json_schema
+            if schema is None or schema.schema is None:
+                raise _no_format("response_format.json_schema.schema")
+            return ResponseFormat(
+                "json_schema", raw.schema(), name=schema.name, strict=schema.strict
+            )
+        case "regex":
+            return ResponseFormat("regex", _given(wanted.regex, "regex"))
+        case "grammar" | "ebnf":
+            return ResponseFormat("grammar", _given(wanted.grammar or wanted.ebnf, wanted.type))
+        case "choice":
+            if wanted.choices is None:
+                raise _no_format("response_format.choices")
+            return ResponseFormat("choice", choices=tuple(wanted.choices))
+        case "structural_tag":
+            return ResponseFormat("structural_tag", raw.format())
+
+
+def _given(text: str | None, name: str) -> str:
+    if text is None:
+        raise _no_format(f"response_format.{name}")
+    return text
+
+
+def _no_format(param: str) -> RequestError:
+    return RequestError(f"{param} is missing", param=param, code="missing_field")
+
+
+def _structured(wanted: StructuredOutputs, raw: RawText) -> ResponseFormat:
+    found: list[ResponseFormat] = []
+    if wanted.json is not None:
+        text = wanted.json if isinstance(wanted.json, str) else raw.json()
+        found.append(ResponseFormat("json_schema", text))
+    if wanted.regex is not None:
+        found.append(ResponseFormat("regex", wanted.regex))
+    if wanted.choice is not None:
+        found.append(ResponseFormat("choice", choices=tuple(wanted.choice)))
+    if wanted.grammar is not None:
+        found.append(ResponseFormat("grammar", wanted.grammar))
+    if wanted.json_object:
+        found.append(ResponseFormat("json_object"))
+    if wanted.structural_tag is not None:
+        found.append(ResponseFormat("structural_tag", wanted.structural_tag))
+    if len(found) != 1:
+        raise RequestError(
+            f"structured_outputs must set exactly one of its members, not {len(found)}",
+            param="structured_outputs",
+        )
+    return found[0]
