@@ -49,5 +49,7 @@ class Factory(Struct, Generic[T], frozen=True):
     settings: type[Struct]
     build: Callable[..., T]
     summary: str = ""
+    device: bool = False
+    """Of an engine: it holds a device (or weights), so that one process a server may build it."""
     port: int = PORT_VERSION
     """The port version it was written for; the host refuses a newer one with a sentence."""

@@ -1,0 +1,170 @@
+"""What happens to every request: CORS, limits, routing. Knows no server.
+
+Paths of the route table go to the flow, all others to the admin application. One path, one set of
+limits and CORS, for granian and uvicorn alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import final
+
+import msgspec
+
+from tokenwire.core.config import ServerConfig
+from tokenwire.core.errors import CallError, RequestError, ServiceError
+from tokenwire.core.exchange import ClientGone
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.server.asgi_bridge import AsgiApp, through_asgi
+from tokenwire.core.server.backend import Handler
+from tokenwire.core.server.body import declared_length, decoded, is_gzip
+from tokenwire.core.server.carrier import Carrier, Head
+from tokenwire.core.server.cors import Cors
+from tokenwire.core.wire import HttpReply, HttpRequest
+
+__all__ = ("Edge", "error_reply")
+
+log = logging.getLogger(__name__)
+ADMIN = "admin"
+SAFE_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
+
+
+@final
+class Edge:
+    """One process's requests: answers them, counts them, and knows when none is left."""
+
+    def __init__(
+        self,
+        flow: Handler,
+        admin: AsgiApp,
+        config: ServerConfig,
+        counts: dict[tuple[str, int], int],
+    ) -> None:
+        """`counts`: replies by (codec or "admin", status); kept up to date here."""
+        self._flow = flow
+        self._admin = admin
+        self._limit = config.max_body
+        self._patience = config.request_timeout
+        self._cors = Cors(config.cors)
+        self._running: set[asyncio.Task[object]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._counts = counts
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    async def serve(self, head: Head, carrier: Carrier) -> None:
+        """Answer one request. Raises nothing but cancellation."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._running.add(task)
+        self._idle.clear()
+        codec = None
+        try:
+            carrier.extra = self._cors.extra(head.headers)
+            match = self._flow.routes.match(head.method, head.path)
+            codec = match.codec
+            preflight = self._cors.preflight(head.method, head.headers, match.allowed)
+            if preflight is not None:
+                await carrier.reply(preflight)
+            else:
+                await self._answer(head, carrier, codec)
+        except ClientGone:
+            pass
+        except Exception:
+            log.exception("%s %s failed", head.method, head.path)
+            await self._refuse(ServiceError(), head.headers, carrier, codec)
+        finally:
+            await carrier.finish()
+            self._count(codec, carrier.status)
+            self._running.discard(task)
+            if not self._running:
+                self._idle.set()
+
+    async def _answer(self, head: Head, carrier: Carrier, codec: Codec | None) -> None:
+        try:
+            headers, body = await self._read(head, carrier)
+        except RequestError as error:
+            await self._refuse(error, head.headers, carrier, codec)
+            return
+        request = HttpRequest(head.method, head.path, headers, head.query, body)
+        if codec is None:
+            await through_asgi(self._admin, request, carrier)
+        else:
+            await self._flow.handle(request, carrier)
+
+    async def _read(self, head: Head, carrier: Carrier) -> tuple[Mapping[str, str], bytes]:
+        headers = head.headers
+        length = declared_length(headers, self._limit)
+        if length == 0:
+            return headers, b""
+        gzip = is_gzip(headers)
+        try:
+            async with asyncio.timeout(self._patience):
+                body = await carrier.body(self._limit, length)
+        except TimeoutError as error:
+            raise RequestError(
+                f"the request's body did not arrive within {self._patience:g} s"
+            ) from error
+        if not gzip:
+            return headers, body
+        kept = {name: value for name, value in headers.items() if name not in CODED}
+        return kept, await decoded(body, self._limit)
+
+    async def _refuse(
+        self,
+        error: CallError,
+        headers: Mapping[str, str],
+        carrier: Carrier,
+        codec: Codec | None,
+    ) -> None:
+        """Say no, in the route's own shape, unless an answer has begun."""
+        if carrier.status:
+            return
+        if codec is None:
+            reply = error_reply(error)
+        else:
+            given = headers.get("x-request-id", "")
+            request_id = given if SAFE_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+            reply = codec.encode_error(error, request_id)
+        with suppress(ClientGone):
+            await carrier.reply(reply)
+
+    def _count(self, codec: Codec | None, status: int) -> None:
+        key = (ADMIN if codec is None else codec.name, status)
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+    async def idle(self) -> None:
+        """Returns when no request is running."""
+        await self._idle.wait()
+
+    async def abort(self) -> None:
+        """Cancel what is running and wait for its end."""
+        tasks = tuple(self._running)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+def error_reply(error: CallError, headers: Mapping[str, str] | None = None) -> HttpReply:
+    """An error of a path that no protocol owns, in a shape that all clients can read."""
+    body = {
+        "type": "error",
+        "error": {
+            "type": error.kind.word,
+            "message": error.message,
+            "param": error.param,
+            "code": error.code,
+        },
+    }
+    return HttpReply(error.status, "application/json", msgspec.json.encode(body), headers or {})
