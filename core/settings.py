@@ -124,7 +124,7 @@ def _walk(kind: inspect.Type, value: object, place: Place) -> object:
         ):
             return [_walk(item, entry, place.index(n)) for n, entry in enumerate(value)]
         case inspect.DictType(value_type=item) if isinstance(value, Mapping):
-            return {key: _walk(item, entry, place.at(str(key))) for key, entry in value.items()}
+            return {key: _entry(item, entry, place.at(str(key))) for key, entry in value.items()}
         case inspect.LiteralType(values=known) if value not in known:
             words = ", ".join(str(word) for word in known)
             hint = nearest(str(value), [str(word) for word in known]).split("; known")[0]
@@ -132,6 +132,15 @@ def _walk(kind: inspect.Type, value: object, place: Place) -> object:
         case inspect.UnionType(types=types):
             return _walk_union(types, value, place)
     return value
+
+
+def _entry(kind: inspect.Type, value: object, place: Place) -> object:
+    """A mapping's value. Why apart: msgspec does not say under which key it stands."""
+    if isinstance(kind, inspect.DictType | inspect.StructType) and not isinstance(value, Mapping):
+        raise place.wrong(value, "wanted a table")
+    if isinstance(kind, inspect.StrType) and not isinstance(value, str):
+        raise place.wrong(value, "wanted a text")
+    return _walk(kind, value, place)
 
 
 def _walk_fields(
@@ -168,7 +177,10 @@ def _sentence(message: str, values: object, place: Place) -> ConfigError:
     if missing := MISSING.match(reason):
         return place.error(f"the key '{missing['key']}' is missing")
     reason = re.sub(r"`([^`]*)`", lambda word: _plain(word[1]), reason)
-    return place.wrong(value, reason.replace("Expected", "wanted"))
+    reason = reason.replace("Expected", "wanted")
+    # Why: of a whole table, the Struct itself complains, and names its keys.
+    is_whole = isinstance(value, Mapping) and not reason.startswith("wanted")
+    return place.error(reason) if is_whole else place.wrong(value, reason)
 
 
 def _plain(kinds: str) -> str:

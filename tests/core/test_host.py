@@ -223,7 +223,7 @@ def test_build_makes_a_thing_of_any_kind_and_refuses_what_is_no_kind():
 
 
 class Points:
-    """Stands in for the installed entry points: name -> module, or the error that importing gives."""
+    """Stands in for the installed entry points: name -> module, or what importing it raises."""
 
     def __init__(self, monkeypatch, **modules):
         self.loaded = []
