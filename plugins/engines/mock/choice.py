@@ -35,12 +35,13 @@ class Choice:
     __slots__ = (
         "_acts",
         "_at",
+        "_is_plain",
         "_job",
         "_left",
         "_likely",
         "_lines",
-        "_plain",
         "_progress",
+        "_steps",
         "_vocab_size",
         "finish",
         "is_forced",
@@ -59,11 +60,13 @@ class Choice:
     ) -> None:
         self._job = job
         self._lines = lines
+        self._steps = lines.steps
         self._progress = progress
         self._likely = likely
         self._vocab_size = vocab_size
         self._acts = lines.again and acts(job.sampling)
-        self._plain = not self._acts and not len(job.stopping.sequences)
+        sequences = job.stopping.sequences
+        self._is_plain = not self._acts and job.reasoning is None and not sequences
         self._at = 0
         self._left = NO_IDS
         """What remains of a step of several ids."""
@@ -76,30 +79,33 @@ class Choice:
 
     def step(self) -> TokenIds:
         """The ids that this step brings; none while they are held back or it pauses."""
-        progress = self._progress
-        forced = progress.forced()
+        if self._is_plain and not self._left and self._at < len(self._steps):
+            ids = self._steps[self._at].ids
+            if len(ids) == 1:
+                self._at += 1
+                self.output.append(ids[0])
+                sent = self._progress.push(ids[0])
+                self.finish = self._progress.finish
+                return ids if sent else NO_IDS
+        return self._step()
+
+    def _step(self) -> TokenIds:
+        forced = self._progress.forced()
+        self.is_forced = forced is not None
+        self.pause_s = 0.0
         if forced is not None:
             return self._force(forced)
-        self.is_forced = False
-        self.pause_s = 0.0
         if self._left:
             return self._push(self._left)
-        steps = self._lines.steps
-        if self._at >= len(steps):
+        if self._at >= len(self._steps):
             return self._end()
-        step = steps[self._at]
+        step = self._steps[self._at]
         self._at += 1
-        ids = step.ids
-        if self._plain and len(ids) == 1:
-            self.output.append(ids[0])
-            sent = progress.push(ids[0])
-            self.finish = progress.finish
-            return ids if sent else NO_IDS
         if step.error is not None:
             self.finish = fault(step.error, f"the script said so: {step.error}")
             return NO_IDS
         self.pause_s = step.sleep_s
-        return self._push(ids)
+        return self._push(step.ids)
 
     def logprobs(self, ids: Sequence[int], at: int, asked: LogprobSettings) -> list[IdLogprobs]:
         """Of the ids at output positions from `at`: the script's, else plausible ones."""
@@ -111,7 +117,6 @@ class Choice:
         return (None, *(self._rank(id, next(values), asked) for id in self._job.prompt[1:]))
 
     def _force(self, id: int) -> TokenIds:
-        self.is_forced = True
         self.output.append(id)
         sent = TokenIds(self._progress.push(id))
         self.finish = self._progress.finish
@@ -161,7 +166,7 @@ class Choice:
 
     def _skip(self, count: int) -> None:
         """Go to where `count` ids have been said."""
-        steps = self._lines.steps
+        steps = self._steps
         while count > 0 and steps:
             if self._at >= len(steps):
                 if not self._lines.again:

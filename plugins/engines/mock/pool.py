@@ -1,7 +1,8 @@
 """The mock's KV cache: hash-chained blocks, reference counts, LRU. Knows no job and no time.
 
 A block with an identity is referenced (somebody runs on it) or idle (kept until its room is
-needed); private blocks hold what is not a full block yet. total >= referenced + idle + private, always.
+needed); private blocks hold what is not a full block yet.
+total >= referenced + idle + private, always.
 """
 
 from __future__ import annotations

@@ -56,6 +56,7 @@ class Sequence:
         "index",
         "is_blocked",
         "is_over",
+        "is_plain",
         "is_started",
         "is_waiting",
         "order",
@@ -76,6 +77,10 @@ class Sequence:
         """At the cap, until credit comes."""
         self.is_started = False
         """Its first delta is out."""
+        self.is_plain = (
+            state.credit is None and state.job.logprobs is None and state.job.reasoning is None
+        )
+        """Its deltas between the first and the last hold ids alone."""
         self.is_over = False
         """Its finish is out."""
         self.buffered: Buffered | None = None if state.credit is None else Buffered()

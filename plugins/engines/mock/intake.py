@@ -1,0 +1,83 @@
+"""From a submitted job to its choices, or to the reason why not. Knows no time and no blocks."""
+
+from __future__ import annotations
+
+from typing import final
+
+from tokenwire.core.job_check import refusal, refused
+from tokenwire.core.progress import Progress
+from tokenwire.core.script import Script
+from tokenwire.core.scripts import ScriptBook
+from tokenwire.core.token_ids import NO_IDS
+from tokenwire.core.tokens import EngineCard, Finish, TokenJob
+from tokenwire.plugins.engines.mock.choice import Choice
+from tokenwire.plugins.engines.mock.faults import read_faults
+from tokenwire.plugins.engines.mock.lines import Repertoire
+from tokenwire.plugins.engines.mock.sequence import JobState, Sequence
+from tokenwire.plugins.engines.mock.settings import MockSettings
+
+__all__ = ("Intake",)
+
+
+@final
+class Intake:
+    def __init__(
+        self,
+        settings: MockSettings,
+        card: EngineCard,
+        repertoire: Repertoire,
+        scripts: ScriptBook | None,
+    ) -> None:
+        self._settings = settings
+        self._card = card
+        self._repertoire = repertoire
+        self._scripts = scripts
+        self._order = 0
+
+    def refusal(self, job: TokenJob) -> Finish | None:
+        """Why the job cannot be run by this engine, ever; None: it can."""
+        finish = refusal(job, self._card)
+        if finish is not None:
+            return finish
+        try:
+            read_faults(self._settings, job.annotations)
+        except ValueError as error:
+            return refused(f"annotations mock.*: {error}")
+        return self._script_refusal(job) if "script" in job.annotations else None
+
+    def take(self, job: TokenJob) -> JobState:
+        """The job with its choices; one that is over before it begins has a `finish`."""
+        state = JobState(job, read_faults(self._settings, job.annotations))
+        for index in range(job.n):
+            self._order += 1
+            state.sequences.append(Sequence(state, index, self._choice(job, index), self._order))
+        return state
+
+    def _script(self, job: TokenJob) -> Script | None:
+        name = job.annotations.get("script")
+        return None if name is None or self._scripts is None else self._scripts.get(name)
+
+    def _script_refusal(self, job: TokenJob) -> Finish | None:
+        script = self._script(job)
+        if script is None:
+            return refused("the script that the job names is not loaded")
+        highest = max((token.id for token in script.tokens), default=0)
+        if highest >= self._card.vocab_size:
+            return refused("a script needs the model's tokenizer to be `script`")
+        return None
+
+    def _choice(self, job: TokenJob, index: int) -> Choice:
+        card, script = self._card, self._script(job)
+        if script is not None:
+            lines = self._repertoire.scripted(script, index)
+        else:
+            reasoning = job.reasoning
+            thinks = reasoning is not None and reasoning.open
+            lines = self._repertoire.answer(reasoning.end_ids if reasoning and thinks else NO_IDS)
+        return Choice(
+            job,
+            lines,
+            Progress(job, eos_ids=card.eos_ids, context_length=card.context_length),
+            likely=self._repertoire.likely,
+            vocab_size=card.vocab_size,
+        )
