@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from secrets import token_bytes
 from typing import Any, Self, final
 
+from tokenwire.core.answers import AnswerCache
 from tokenwire.core.config import Config, ModelConfig
 from tokenwire.core.dispatch import Dispatcher
 from tokenwire.core.errors import ConfigError, TokenwireError
@@ -52,6 +53,9 @@ class Deployment:
         self.flow: Flow
         self._services = services
         self._recent = RecentPrompts() if config.server.debug else None
+        self._answers = (
+            AnswerCache(store, config.cache.answers_ttl) if config.cache.answers else None
+        )
         self._models: dict[str, ServedModel] = {}
         self._absent: list[AbsentModel] = []
         self._loading: list[asyncio.Task[None]] = []
@@ -95,6 +99,7 @@ class Deployment:
             observers=[*self._all("observer"), *observers],
             scripts=self.scripts,
             recent=self._recent,
+            answers=self._answers,
             settings=FlowSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
         )
 
@@ -207,6 +212,8 @@ class Deployment:
         models = dict.fromkeys(self._models.values())
         dispatchers = [model.dispatcher for model in models if model.dispatcher is not None]
         await asyncio.gather(*(dispatcher.drain(timeout_s) for dispatcher in dispatchers))
+        if self._answers is not None:
+            await self._answers.close()
         await self.store.close()
 
 

@@ -15,9 +15,11 @@ from typing import final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tokenwire.core.answers import AnswerCache, answer_key, relabel
 from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Query, QueryResult
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.jobs import Planned
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import CallStarted, Observer
@@ -28,7 +30,7 @@ from tokenwire.core.run import Run, Tale
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
-from tokenwire.core.tokens import AbortReason
+from tokenwire.core.tokens import AbortReason, Finish, FinishCause, FinishKind, TokenDelta
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
 
 __all__ = ("Flow", "FlowSettings")
@@ -61,9 +63,11 @@ class Flow:
         observers: Sequence[Observer] = (),
         scripts: ScriptBook | None = None,
         recent: RecentPrompts | None = None,
+        answers: AnswerCache | None = None,
         settings: FlowSettings | None = None,
     ) -> None:
-        """`models` by name and alias; `recent` keeps prompts for debugging."""
+        """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
+        of deterministic calls."""
         self.routes = RouteTable(codecs)
         self.observers = list(observers)
         self._models = models
@@ -71,6 +75,7 @@ class Flow:
         self._guards = tuple(guards)
         self._scripts = scripts
         self._recent = recent
+        self._answers = answers
         self._settings = settings or FlowSettings()
 
     async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
@@ -157,7 +162,7 @@ class Flow:
     ) -> None:
         began = asyncio.get_running_loop().time()
         model = self._model(call.model)
-        dispatcher = model.engine()
+        card = model.engine().status().card
         name, tail = await self._script(request, model)
         if name:
             call = replace(call, annotations={**call.annotations, "script": name})
@@ -165,81 +170,135 @@ class Flow:
         prompt = await model.prompt(call, stamp.time, tail=tail, spans=keeps)
         if self._recent is not None:
             self._recent.keep(stamp.id, prompt, model.renderer.tokenizer)
-        card = dispatcher.status().card
         seed = int.from_bytes(stamp.entropy[:8], "little", signed=True)
         planned = model.jobs.plan(call, prompt, card, job=stamp.id, seed=seed)
-        job = planned.job
         if call.output.stream and card.can("credit"):
-            job = replace(job, credit=CREDIT_WINDOW)
-        ignored = (*call.ignored, *planned.ignored)
-        reply = codec.reply(call, stamp)
+            planned = replace(planned, job=replace(planned.job, credit=CREDIT_WINDOW))
+        work = _Work(codec, call, exchange, stamp, model, prompt, planned, began)
+        key = None
+        if self._answers is not None:
+            revision = model.revision or card.revision
+            key = answer_key(planned.job, call, prompt.fingerprint, revision=revision)
+        if self._answers is None or key is None:
+            await self._go(work)
+            return
+        async with self._answers.flight(key, call.identity.tenant) as flight:
+            if flight.answer is not None:
+                await self._go(work, answer=relabel(flight.answer, planned.job.job))
+                return
+            record: list[TokenDelta] = []
+            await self._go(work, record=record)
+            flight.keep(_ended(record), n=planned.job.n)
+
+    async def _go(
+        self,
+        work: _Work,
+        *,
+        answer: Sequence[TokenDelta] | None = None,
+        record: list[TokenDelta] | None = None,
+    ) -> None:
+        """Run it and tell of it, however it ends."""
+        call, codec, job = work.call, work.codec, work.planned.job
+        dispatcher = work.model.engine()
+        reply = codec.reply(call, work.stamp)
         stream = AnswerStream(
-            model.generation(call, prompt, planned),
+            work.model.generation(call, work.prompt, work.planned),
             reply,
             stream=call.output.stream,
             abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),
-        )
-        tale = Tale(
-            self.observers,
-            CallStarted(
-                request_id=stamp.id,
-                protocol=codec.name,
-                model=model.name,
-                tenant=call.identity.tenant,
-                stream=call.output.stream,
-                prompt_tokens=len(prompt.ids),
-                time=began,
-            ),
+            record=record,
         )
         run = Run(
-            exchange=exchange,
+            exchange=work.exchange,
             dispatcher=dispatcher,
             job=job,
             call=call,
             reply=reply,
             stream=stream,
-            headers=_headers(stamp, ignored, prompt),
+            answer=answer,
+            headers=_headers(work, is_cached=answer is not None),
             keepalive_s=self._settings.keepalive_s,
             timeout_s=self._settings.timeout_s,
         )
-        await self._go(run, tale, stream, codec)
-
-    async def _go(self, run: Run, tale: Tale, stream: AnswerStream, codec: Codec) -> None:
+        tale = Tale(self.observers, work.started())
         outcome, status = "ok", 200
         try:
             await run.go()
             if stream.generation.failed is not None:
                 outcome = stream.generation.failed.kind.word
-        except ClientGone:
+        except (ClientGone, asyncio.CancelledError):
             outcome, status = ErrorKind.CLIENT_CLOSED.word, ErrorKind.CLIENT_CLOSED.status
             raise
         except CallError as error:
             outcome, status = error.kind.word, error.status
-            if run.has_started:
-                log.error("%s: failed after its stream began", codec.name)
-                return
-            raise
-        except asyncio.CancelledError:
-            outcome, status = "cancelled", 499
             raise
         except Exception:
-            outcome, status = ErrorKind.INTERNAL.word, 500
-            raise
+            outcome, status = ErrorKind.INTERNAL.word, ErrorKind.INTERNAL.status
+            if not run.has_started:
+                raise
+            # Why: the head is out, so no status can tell; the stream just ends.
+            log.exception("request %s failed after its stream began", work.stamp.id)
         finally:
             finish = stream.generation.failed_finish
             if finish is not None:
-                log.warning("engine: %s(%s): %s", finish.kind, finish.cause, finish.message)
-            tale.end(stream, outcome, status, asyncio.get_running_loop().time())
+                log.warning(
+                    "request %s: engine said %s(%s): %s",
+                    work.stamp.id,
+                    finish.kind.value,
+                    finish.cause.value,
+                    finish.message,
+                )
+            now = asyncio.get_running_loop().time()
+            tale.end(stream, outcome, status, now, is_cached=answer is not None)
 
 
-def _headers(stamp: Stamp, ignored: Sequence[str], prompt: Prompt) -> tuple[tuple[str, str], ...]:
-    head: list[tuple[str, str]] = [
-        *_ids(stamp.id),
-        ("x-tokenwire-fingerprint", prompt.fingerprint),
+class _Work(Struct, frozen=True):
+    """One call, ready to run."""
+
+    codec: Codec
+    call: Call
+    exchange: Exchange
+    stamp: Stamp
+    model: ServedModel
+    prompt: Prompt
+    planned: Planned
+    began: float
+
+    def started(self) -> CallStarted:
+        return CallStarted(
+            request_id=self.stamp.id,
+            protocol=self.codec.name,
+            model=self.model.name,
+            tenant=self.call.identity.tenant,
+            stream=self.call.output.stream,
+            prompt_tokens=len(self.prompt.ids),
+            time=self.began,
+        )
+
+
+def _ended(record: list[TokenDelta]) -> list[TokenDelta]:
+    """The record with an end for each choice that a stop string ended: the engine was told to stop,
+    and its own last delta is not waited for. A replay meets the stop string before this end."""
+    ends: dict[int, TokenDelta] = {}
+    for delta in record:
+        if delta.choice not in ends or delta.at >= ends[delta.choice].at:
+            ends[delta.choice] = delta
+    stopped = Finish(FinishKind.STOP, FinishCause.SEQUENCE)
+    return record + [
+        TokenDelta(last.job, last.at + len(last.ids), choice=choice, finish=stopped)
+        for choice, last in ends.items()
+        if last.finish is None
     ]
+
+
+def _headers(work: _Work, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
+    head = [*_ids(work.stamp.id), ("x-tokenwire-fingerprint", work.prompt.fingerprint)]
+    ignored = (*work.call.ignored, *work.planned.ignored)
     if ignored:
         names = ", ".join(dict.fromkeys(ignored))
         head.append((IGNORED_HEADER, names.encode("ascii", "backslashreplace").decode()[:2000]))
+    if is_cached:
+        head.append(("x-tokenwire-cache", "hit"))
     return tuple(head)
 
 

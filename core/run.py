@@ -15,7 +15,7 @@ from tokenwire.core.exchange import ClientGone, Exchange
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.ports.observer import CallEnded, CallStarted, Observer
 from tokenwire.core.stream import AnswerStream
-from tokenwire.core.tokens import AbortReason, TokenJob
+from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
 from tokenwire.core.wire import HttpReply
 
 __all__ = ("Run", "error_of")
@@ -47,35 +47,48 @@ class Run:
         call: Call,
         reply: Reply,
         stream: AnswerStream,
+        answer: Sequence[TokenDelta] | None = None,
         headers: Sequence[tuple[str, str]],
         keepalive_s: float,
         timeout_s: float,
     ) -> None:
+        """`answer`: deltas to play instead of asking the engine."""
         self._exchange = exchange
         self._dispatcher = dispatcher
         self._job = job
         self._call = call
         self._reply = reply
         self._stream = stream
+        self._answer = answer
         self._headers = tuple(headers)
         self._keepalive_s = keepalive_s
         self._timeout_s = timeout_s
         self._started = False
 
     async def go(self) -> None:
-        watcher = asyncio.ensure_future(self._watch())
-        self._dispatcher.submit(self._job, self._stream)
+        helpers = [asyncio.ensure_future(self._watch())]
+        if self._answer is None:
+            self._dispatcher.submit(self._job, self._stream)
+        else:
+            helpers.append(asyncio.ensure_future(self._play(self._answer)))
         try:
             if self._call.output.stream:
                 await self._send_stream()
             else:
                 await self._send_whole()
         finally:
-            watcher.cancel()
+            for helper in helpers:
+                helper.cancel()
             self._stream.disarm()
             if not self._stream.is_over:
                 self._let_go()
             self._dispatcher.forget(self._job.job)
+
+    async def _play(self, answer: Sequence[TokenDelta]) -> None:
+        for delta in answer:
+            self._stream.push(delta)
+            self._stream.wake()
+            await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         await self._exchange.closed()
@@ -154,7 +167,9 @@ class Tale:
             except Exception:
                 log.exception("observer %r failed", observer)
 
-    def end(self, stream: AnswerStream, outcome: str, status: int, now: float) -> None:
+    def end(
+        self, stream: AnswerStream, outcome: str, status: int, now: float, *, is_cached: bool
+    ) -> None:
         started = self._started
         first = stream.first_token_at
         ended = CallEnded(
@@ -170,6 +185,7 @@ class Tale:
             duration_s=now - started.time,
             itl_counts=tuple(stream.itl_counts),
             itl_sum_s=stream.itl_sum,
+            cached_answer=is_cached,
         )
         for observer in self._observers:
             try:

@@ -40,7 +40,7 @@ class AnswerStream:
         abort: Callable[[int], None],
         record: list[TokenDelta] | None = None,
     ) -> None:
-        """`abort` tells the engine that a choice is no longer wanted."""
+        """`abort` tells the engine that a choice is no longer wanted; `record` gets each delta."""
         self.generation = generation
         self.failed: Failed | None = None
         self.first_token_at: float | None = None

@@ -62,7 +62,7 @@ def _twin(kind: type[Struct], twins: dict[type, Any]) -> Any:
     if kind not in twins:
         hints = get_type_hints(kind)
         config = kind.__struct_config__
-        described = []
+        described: list[tuple[str, Any] | tuple[str, Any, Any]] = []
         for field in fields(kind):
             wire = _wire(hints[field.name], twins)
             if field.required:

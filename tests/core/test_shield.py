@@ -15,26 +15,11 @@ from tokenwire.core.shield import PRIVATE, Shield, map_strings
 
 FORBIDDEN = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", '<|"|>')
 SHIELD = Shield(FORBIDDEN)
-FRAGMENTS = st.lists(
-    st.sampled_from(
-        [
-            *FORBIDDEN,
-            "<",
-            "<|im",
-            "_start|>",
-            "<|im_st",
-            "art|>",
-            "think>",
-            " ",
-            "\n",
-            "é",
-            '"',
-            "\\",
-        ]
-        + ["\U000f0000", "\U000f0001", "hello"]  # noqa: RUF005 - two kinds: pieces, and others
-    ),
-    max_size=6,
-).map("".join)
+BITS = ("<", "<|im", "_start|>", "<|im_st", "art|>", "think>", " ", "\n", "é", '"', "\\")
+PRIVATE_USE = ("\U000f0000", "\U000f0001")
+FRAGMENTS = st.lists(st.sampled_from([*FORBIDDEN, *BITS, *PRIVATE_USE, "hello"]), max_size=6).map(
+    "".join
+)
 
 
 def strings_of(value: object) -> list[str]:
