@@ -38,10 +38,13 @@ def chain(start: bytes, ids: TokenIds, size: int, extras: Sequence[bytes] = ()) 
     the first, which the chain carries on; a picture's "media:SHA256@OFFSET" into the block that
     holds it.
     """
-    parent = start
+    # Why not `block`: a prompt has many, and one copy to bytes serves them all.
+    data, count, parent = ids.to_le(), pack("<I", size), start
     for index in range(len(ids) // size):
         extra = extras[index] if index < len(extras) else b""
-        parent = block(parent, TokenIds(ids[index * size : (index + 1) * size]), extra)
+        part = data[4 * index * size : 4 * (index + 1) * size]
+        tail = pack("<I", len(extra))
+        parent = sha256(b"".join((_TAG, parent, count, part, tail, extra))).digest()
         yield parent
 
 

@@ -77,9 +77,8 @@ class Sequence:
         """At the cap, until credit comes."""
         self.is_started = False
         """Its first delta is out."""
-        self.is_plain = (
-            state.credit is None and state.job.logprobs is None and state.job.reasoning is None
-        )
+        job = state.job
+        self.is_plain = job.credit is None and job.logprobs is None and job.reasoning is None
         """Its deltas between the first and the last hold ids alone."""
         self.is_over = False
         """Its finish is out."""
