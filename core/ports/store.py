@@ -12,7 +12,7 @@ __all__ = ("AtomicOp", "CompareAndSet", "Incr", "Lease", "Store", "Take")
 
 class Incr(Struct, frozen=True, tag="incr"):
     """Add `by` to the integer under the key (absent: 0) -> the new value. `ttl_s` is set when the
-    key is made."""
+    key is made. `get` shows it in decimal; it stays within ±2**53."""
 
     by: int = 1
     ttl_s: float | None = None
@@ -20,7 +20,7 @@ class Incr(Struct, frozen=True, tag="incr"):
 
 class Take(Struct, frozen=True, tag="take"):
     """Take `tokens` from a token bucket that holds `capacity` and gains `refill_per_s`; -> how many
-    seconds to wait (0: taken). Time is the store's own."""
+    seconds to wait (0: taken; inf: it will never do). Full at first. Time is the store's own."""
 
     tokens: float
     capacity: float
@@ -49,8 +49,9 @@ Durability: TypeAlias = Literal["process", "shared"]
 
 class Store(ABC):
     """Laws: a key is (namespace, key), any text; namespaces never see each other; a value is what
-    was set, byte for byte, until its TTL; a missing key is None; `apply` is atomic among all users
-    of the store; every failure is StoreError, within the store's own time bound.
+    was set, byte for byte, until its TTL (zero or less: gone at once); a missing key is None;
+    `apply` is atomic among all users of the store; every failure is StoreError, within the store's
+    own time bound, an op that the key's value cannot serve among them.
     """
 
     durability: Durability = "process"

@@ -7,7 +7,8 @@ starting after the one that was used last. The other forms are given to redis-py
 from __future__ import annotations
 
 import asyncio
-from typing import Any, final
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias, final
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
@@ -15,10 +16,12 @@ from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import RedisError
-from tokenwire.core.resolve import INTERNAL, addresses, parse_internal
+from tokenwire.core.resolve import INTERNAL, Endpoint, addresses, parse_internal
 from tokenwire.plugins.cache.redis.settings import RedisSettings, read_secret
 
-__all__ = ("Connector",)
+__all__ = ("Connector", "Resolve")
+
+Resolve: TypeAlias = Callable[[Endpoint], Awaitable[tuple[Endpoint, ...]]]
 
 
 @final
@@ -38,8 +41,9 @@ class _Secrets(CredentialProvider):
 class Connector:
     """At most one client at a time, each with its own pool."""
 
-    def __init__(self, settings: RedisSettings) -> None:
+    def __init__(self, settings: RedisSettings, resolve: Resolve = addresses) -> None:
         self._settings = settings
+        self._resolve = resolve
         self._client: Redis | None = None
         self._turn = 0
         self._connecting = asyncio.Lock()
@@ -75,7 +79,7 @@ class Connector:
         endpoint = self._settings.endpoint
         if not endpoint.startswith(INTERNAL):
             return Redis(connection_pool=self._pool(endpoint))
-        places = await addresses(parse_internal(endpoint))
+        places = await self._resolve(parse_internal(endpoint))
         first = self._turn % len(places)
         share = self._settings.timeout_s / len(places)
         problem: Exception | None = None

@@ -18,7 +18,8 @@ from redis.exceptions import TimeoutError as SlowError
 from tokenwire.core.breaker import Breaker
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import AtomicOp, Store
-from tokenwire.plugins.cache.redis.connect import Connector
+from tokenwire.core.resolve import addresses
+from tokenwire.plugins.cache.redis.connect import Connector, Resolve
 from tokenwire.plugins.cache.redis.lua import arguments, milliseconds, name_bytes, script_of
 from tokenwire.plugins.cache.redis.settings import RedisSettings
 
@@ -38,9 +39,9 @@ class RedisStore(Store):
 
     durability = "shared"
 
-    def __init__(self, settings: RedisSettings) -> None:
+    def __init__(self, settings: RedisSettings, *, resolve: Resolve = addresses) -> None:
         self._settings = settings
-        self._connector = Connector(settings)
+        self._connector = Connector(settings, resolve)
         self._is_closed = False
         self._breaker = Breaker(
             f"the Redis at {settings.endpoint}",

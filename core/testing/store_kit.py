@@ -1,0 +1,61 @@
+"""The store kit: every law of the store port, as a named check that any store can be put through.
+
+    @asynccontextmanager
+    async def make():                     # a store to use; a shared one sees what another made
+        store = MyStore(...)
+        yield store
+        await store.close()
+
+    def test_conforms():
+        run_store_kit(make)
+
+Knows no store. Uses namespaces of its own, so it can run against a server that is in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeAlias
+
+from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.store_bench import PORT, Advance, Bench, Make
+from tokenwire.core.testing.store_model import model
+from tokenwire.core.testing.store_op_laws import CONCURRENT, OPS
+from tokenwire.core.testing.store_value_laws import VALUES
+
+__all__ = ("LAWS", "run_store_kit")
+
+Law: TypeAlias = Callable[[Bench], Coroutine[Any, Any, None]]
+
+LAWS: tuple[str, ...] = tuple(law.__name__ for law in (*VALUES, *OPS, model, *CONCURRENT))
+"""Their names, in the order in which they are checked."""
+
+
+def run_store_kit(
+    make: Make,
+    *,
+    laws: Iterable[str] = LAWS,
+    advance: Advance = asyncio.sleep,
+    examples: int = 50,
+) -> None:
+    """Raises LawBroken for the first law that does not hold.
+
+    `make` opens a store and closes it at the end; each law opens its own. `advance(seconds)` lets
+    the store's time pass: sleeping, unless the store has a clock that a test can turn. `examples`
+    is how many sequences of calls are compared with a model. Runs event loops of its own, so not
+    to be called from one.
+    """
+    table: dict[str, Law] = {law.__name__: law for law in (*VALUES, *OPS, *CONCURRENT)}
+    for name in laws:
+        bench = Bench(make, advance, name)
+        try:
+            if name == model.__name__:
+                model(bench, examples)
+            else:
+                asyncio.run(table[name](bench))
+        except LawBroken:
+            raise
+        except Exception as error:
+            detail = f"wanted no exception, got {type(error).__name__}: {error}"
+            raise LawBroken(PORT, name, detail) from error
