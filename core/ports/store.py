@@ -1,4 +1,4 @@
-"""The store port: bytes by name, shared by whoever shares the store. Knows nothing of what they are."""
+"""The store port: bytes by name, shared by whoever shares it. Knows nothing of what they are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Lease(Struct, frozen=True, tag="lease"):
 
 
 class CompareAndSet(Struct, frozen=True, tag="compare_and_set"):
-    """Set `value` if the key holds `expected` (None: is absent) -> 1, else 0. `value` None deletes."""
+    """Set `value` if the key holds `expected` (None: is absent) -> 1, else 0. With None, delete."""
 
     expected: bytes | None
     value: bytes | None
