@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -112,3 +113,12 @@ def _default(field: FieldInfo) -> Any:
     if value is msgspec.NODEFAULT or isinstance(value, Struct):
         return msgspec.field(default_factory=dict)  # Why: not required, and no text to show.
     return value
+
+
+def main() -> None:
+    """`python -m tokenwire.core.token_schema` prints the schema."""
+    print(json.dumps(json_schema(), indent=2))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+# One task runner, one meaning: CI calls exactly these.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+MODELS := models
+
+.PHONY: help serve serve-real test test-gateway test-long check fix bench docs schema kit clean
+
+help:
+	@echo "make serve         install and serve the mock engine on http://127.0.0.1:8080"
+	@echo "make serve-real    the same, with SmolLM2-135M-Instruct answering for real (installs torch)"
+	@echo "make test          everything that CI runs: lint, types, layers, tests, one real model"
+	@echo "make test-gateway  the part that needs no torch"
+	@echo "make test-long     long fuzzing and soaks"
+	@echo "make check | fix   lint, types and layers alone | repair what a tool can repair"
+	@echo "make bench         the benchmarks"
+
+# --- environments: each stamp is made anew when pyproject.toml changes ---------------------------
+
+$(VENV)/base: pyproject.toml setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+# Why torch first and apart: the other requirement would bring a build with CUDA libraries.
+$(VENV)/reference: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reference]'
+	touch $@
+
+TORCH ?= torch==2.13.0
+
+$(MODELS)/smollm2/tokenizer.json: | $(VENV)/base
+	$(BIN)/tokenwire fetch smollm2 --into $(MODELS)
+
+# --- serving -------------------------------------------------------------------------------------
+
+serve: $(VENV)/base $(MODELS)/smollm2/tokenizer.json
+	$(BIN)/tokenwire serve
+
+serve-real: $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
+	$(BIN)/tokenwire serve --config deploy/smollm2-real.yaml
+
+# --- proving -------------------------------------------------------------------------------------
+
+check: $(VENV)/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+fix: $(VENV)/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test-gateway: check $(MODELS)/smollm2/tokenizer.json
+	$(BIN)/python -m pytest -m "not torch and not long"
+
+test: test-gateway $(VENV)/reference
+	$(BIN)/python -m pytest -m "torch and not long"
+	$(BIN)/python -m pip install --quiet --dry-run -e '.[all]'
+
+test-long: $(VENV)/dev $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
+	$(BIN)/python -m pytest -m long
+
+kit: $(VENV)/dev
+	$(BIN)/python -m pytest tests/kits
+
+bench: $(VENV)/dev $(MODELS)/smollm2/tokenizer.json
+	$(BIN)/python benchmarks/per_token.py
+	$(BIN)/python benchmarks/gateway.py
+
+schema: $(VENV)/base
+	$(BIN)/python -m tokenwire.core.token_schema > docs/token_interface.schema.json
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

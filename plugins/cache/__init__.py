@@ -1,0 +1,1 @@
+"""Stores: bytes by name, in this process or shared."""

@@ -1,0 +1,1 @@
+"""Dialects: how a model family is asked, and how its answers are read."""

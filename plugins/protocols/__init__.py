@@ -1,0 +1,1 @@
+"""Protocols: bytes of one wire format to calls, events back to bytes."""

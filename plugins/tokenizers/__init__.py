@@ -1,0 +1,1 @@
+"""Tokenizers: text to ids, ids to bytes."""
