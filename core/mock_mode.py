@@ -41,7 +41,11 @@ def refuse_public_mock(config: Config) -> None:
     """Raises ConfigError for a host that others can reach while a mock model (and with it the
     script routes) or `server.debug` is on, unless `server.allow_mock_public` wants just that."""
     server = config.server
-    mocks = [model.name for model in config.models if model.engine.plugin == MOCK]
+    mocks = [
+        model.name or "default"
+        for model in config.models
+        if config.enable_mock or model.engine.plugin == MOCK
+    ]
     if server.allow_mock_public or is_loopback(server.host) or not (mocks or server.debug):
         return
     what = f"model '{mocks[0]}' is on the mock engine" if mocks else "server.debug is on"

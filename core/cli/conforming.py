@@ -1,0 +1,68 @@
+"""`conform NAME`: runs the kit of a plugin's port, and says which laws hold. Knows no law."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from cyclopts import App
+
+from tokenwire.core.cli.shell import Shell
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.host import KINDS, Host
+from tokenwire.core.settings import nearest
+
+__all__ = ("add", "pick")
+
+KITS = {
+    "codec": "codec_kit",
+    "dialect": "dialect_kit",
+    "tokenizer": "tokenizer_kit",
+    "engine": "engine_kit",
+    "store": "store_kit",
+}
+
+
+def add(app: App, shell: Shell) -> None:
+    """Adds `conform`."""
+
+    @app.command
+    def conform(name: str) -> int:
+        """Run the conformance kit for an installed plugin.
+
+        Parameters
+        ----------
+        name
+            KIND.NAME, as codec.messages; or NAME, where only one kind has it.
+        """
+        kind, plugin = pick(name, shell.host())
+        kit = import_module(f"tokenwire.core.testing.{KITS[kind]}")
+        try:
+            laws = kit.conform(shell.host(), plugin)
+        except AssertionError as broken:
+            shell.complain(str(broken))
+            return 1
+        for law in laws:
+            shell.say(f"holds: {law}")
+        shell.say(f"{kind} '{plugin}' conforms: {len(laws)} laws")
+        return 0
+
+
+def pick(name: str, host: Host) -> tuple[str, str]:
+    """(kind, name) of a plugin that has a kit; raises ConfigError for none, or for several."""
+    kind, _, rest = name.partition(".")
+    if rest and kind in KINDS:
+        host.registry(kind).find(rest, "conform")
+        found = [kind]
+        name = rest
+    else:
+        found = [kind for kind in KINDS if name in host.registry(kind)]
+    if not found:
+        names = [known for kind in KITS for known in host.registry(kind)]
+        raise ConfigError(f"conform: no plugin brings '{name}'{nearest(name, names)}")
+    with_kit = [kind for kind in found if kind in KITS]
+    if not with_kit:
+        raise ConfigError(f"conform: there is no kit for a {found[0]}; kits: {', '.join(KITS)}")
+    if len(with_kit) > 1:
+        choices = ", ".join(f"{kind}.{name}" for kind in with_kit)
+        raise ConfigError(f"conform: '{name}' is several: say one of {choices}")
+    return with_kit[0], name

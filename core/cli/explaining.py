@@ -1,0 +1,108 @@
+"""`explain REQUEST.json`: what a request becomes for a model. Serves nothing, runs no engine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from cyclopts import App
+from msgspec import Struct
+
+from tokenwire.core.call import Call
+from tokenwire.core.cli.painting import legend, paint, span_table
+from tokenwire.core.cli.serving import choose
+from tokenwire.core.cli.shell import Shell
+from tokenwire.core.config import Config, ModelConfig
+from tokenwire.core.detokenizer import PieceTable
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.host import Host, lone_services
+from tokenwire.core.prompt import Piece, Prompt
+from tokenwire.core.settings import nearest
+from tokenwire.core.wire import HttpRequest
+
+__all__ = ("Explained", "add", "decode", "explained")
+
+
+class Explained(Struct, frozen=True):
+    """A prompt and its pieces, one an id."""
+
+    prompt: Prompt
+    pieces: tuple[Piece, ...]
+
+
+def add(app: App, shell: Shell) -> None:
+    """Adds `explain`."""
+
+    @app.command
+    def explain(
+        request: Path,
+        *,
+        config: Path | None = None,
+        protocol: str = "chat_completions",
+    ) -> int:
+        """Show the prompt that a request becomes: by turn, client text and special token, with ids.
+
+        Parameters
+        ----------
+        request
+            The body of a request, as JSON.
+        config
+            The configuration whose model it names. Default: what `serve` serves.
+        protocol
+            The protocol that the request is in.
+        """
+        try:
+            body = request.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"{request}: cannot be read: {error.strerror}") from error
+        chosen = choose(config, shell)
+        call = decode(shell.host(), protocol, body)
+        _show(explained(chosen, shell.host(), call, time.time()), shell)
+        return 0
+
+
+def decode(host: Host, protocol: str, body: bytes) -> Call:
+    """The call that a body is in a protocol. Raises RequestError, or ConfigError for a protocol
+    that asks nothing."""
+    host.codecs.find(protocol, "--protocol")
+    codec = host.codecs.build(protocol, {}, lone_services())
+    for route in codec.routes:
+        if route.method != "POST":
+            continue
+        request = HttpRequest("POST", route.path, {"content-type": "application/json"}, body=body)
+        call = codec.decode(request)
+        if isinstance(call, Call):
+            return call
+    raise ConfigError(f"--protocol {protocol}: it has no request that is answered by a model")
+
+
+def explained(config: Config, host: Host, call: Call, now: float) -> Explained:
+    """What `call` becomes for its model. Raises ConfigError for a model that is not configured."""
+    from tokenwire.core.model_parts import assemble
+
+    model = assemble(_model(config, call.model), host, lone_services()).model
+    tokenizer = model.renderer.tokenizer
+    prompt = model.renderer.prompt(call.dialogue, now, spans=True)
+    machine = PieceTable(tokenizer).detokenizer()
+    return Explained(prompt, tuple(machine.push(id) for id in prompt.ids))
+
+
+def _model(config: Config, name: str) -> ModelConfig:
+    for model in config.models:
+        # Why "": a short-form model has the name that its engine says, so it may be any.
+        if name in (model.name, *model.aliases) or model.name == "":
+            return model
+    names = [known for model in config.models for known in (model.name, *model.aliases)]
+    raise ConfigError(f"the request's model '{name}' is not configured{nearest(name, names)}")
+
+
+def _show(found: Explained, shell: Shell) -> None:
+    prompt, pieces = found.prompt, found.pieces
+    shell.out.print(paint(prompt, pieces), soft_wrap=True)
+    shell.out.print()
+    shell.out.print(legend(prompt))
+    shell.out.print(span_table(prompt, pieces))
+    shell.say(
+        f"{len(prompt.ids)} ids; the answer starts in {prompt.phase}; "
+        f"fingerprint {prompt.fingerprint[:16]}"
+    )

@@ -1,0 +1,127 @@
+"""`serve` and `config check`: from a file and options to a Config. Knows no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from cyclopts import App
+
+from tokenwire.core.cli.shell import Shell
+from tokenwire.core.config import Config, ModelConfig, PluginUse
+from tokenwire.core.config_check import check
+from tokenwire.core.config_file import load, overlay, refuse_public_mock, with_mock
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.host import Host
+
+__all__ = ("add", "choose", "default_config")
+
+SMOLLM2 = Path("models/smollm2/tokenizer.json")
+
+
+def add(app: App, shell: Shell) -> None:
+    """Adds `serve` and `config`."""
+
+    @app.command
+    def serve(
+        *,
+        config: Path | None = None,
+        mock: bool = False,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> int:
+        """Serve models over HTTP.
+
+        Parameters
+        ----------
+        config
+            A YAML or TOML file. Without one: the model `mock`, and `smollm2` where
+            models/smollm2/tokenizer.json is (see `tokenwire fetch smollm2`), on the mock engine.
+        mock
+            Serve every model on the mock engine, with its own tokenizer and template.
+        host
+            Overrides server.host.
+        port
+            Overrides server.port.
+        """
+        from tokenwire.core.server.lifecycle import run
+
+        chosen = choose(config, shell, mock=mock, host=host, port=port)
+        refuse_public_mock(chosen)
+        return run(chosen)
+
+    config_commands = App(name="config", help="Look at configuration files.")
+    app.command(config_commands)
+
+    @config_commands.command(name="check")
+    def check_file(file: Path) -> int:
+        """Say whether a configuration file can be used. Opens no other path, and no socket.
+
+        Parameters
+        ----------
+        file
+            A YAML or TOML file.
+        """
+        read = load(file, environ=shell.environ)
+        for warning in (*read.warnings, *check(read, _host(read, shell), str(file))):
+            shell.warn(warning)
+        refuse_public_mock(read)
+        shell.say(f"{file}: can be used: {_summary(read)}")
+        return 0
+
+
+def choose(
+    file: Path | None,
+    shell: Shell,
+    *,
+    mock: bool = False,
+    host: str | None = None,
+    port: int | None = None,
+) -> Config:
+    """What to serve: the file (or the default), under the environment, under the options; over the
+    mock where it or `mock` says so. Raises ConfigError."""
+    if file is None:
+        config = overlay(default_config(Path()), shell.environ)
+    else:
+        config = load(file, environ=shell.environ)
+    config = _with_options(config, host, port)
+    warnings = check(config, _host(config, shell), str(file or "the default"))
+    if mock or config.enable_mock:
+        config = with_mock(config)
+    else:
+        config = msgspec.structs.replace(config, warnings=(*config.warnings, *warnings))
+    return config
+
+
+def default_config(folder: Path) -> Config:
+    """The model `mock`, and `smollm2` where its tokenizer is in `folder`; both on the mock."""
+    mock = PluginUse("mock")
+    models = [ModelConfig("mock", mock, tokenizer=PluginUse("bytes"), dialect="plain")]
+    path = folder / SMOLLM2
+    if path.is_file():
+        tokenizer = PluginUse("hf", {"path": str(path)})
+        models.append(ModelConfig("smollm2", mock, tokenizer, checkpoint=str(path.parent)))
+    return Config(models=tuple(models))
+
+
+def _with_options(config: Config, host: str | None, port: int | None) -> Config:
+    if port is not None and not 0 <= port <= 65535:
+        raise ConfigError(f"--port {port}: wanted a port, 0 to 65535")
+    server = config.server
+    if host is not None:
+        server = msgspec.structs.replace(server, host=host)
+    if port is not None:
+        server = msgspec.structs.replace(server, port=port)
+    return msgspec.structs.replace(config, server=server)
+
+
+def _host(config: Config, shell: Shell) -> Host:
+    """The shell's, unless the configuration changes who wins."""
+    if not config.replaces:
+        return shell.host()
+    return Host(environ=shell.environ, replaces=config.replaces)
+
+
+def _summary(config: Config) -> str:
+    names = ", ".join(model.name or "(named by its engine)" for model in config.models)
+    return f"{len(config.models)} model{'s' * (len(config.models) != 1)}: {names}"

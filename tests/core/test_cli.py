@@ -1,0 +1,600 @@
+"""The command line: exit codes, sentences instead of tracebacks, and what each command shows."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from tokenwire.core import __version__, discovery
+from tokenwire.core.cli import main
+from tokenwire.core.cli.calling import Shown, body, read
+from tokenwire.core.cli.conforming import pick
+from tokenwire.core.cli.painting import TURN_COLOURS, legend, paint, span_table, visible
+from tokenwire.core.cli.serving import default_config
+from tokenwire.core.config import Config, ModelConfig, PluginUse
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.factory import Factory, NoSettings
+from tokenwire.core.hookspecs import impl
+from tokenwire.core.host import Host
+from tokenwire.core.prompt import Piece, Prompt, Span
+from tokenwire.core.server import lifecycle
+from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.wire import SseMessage
+
+
+class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    endpoint: str = ""
+    timeout_s: float = 0.25
+
+
+class HfSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    path: str = ""
+
+
+class EngineSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    ttft_s: float = 0.0
+
+
+def module(name="tiny", **hooks):
+    made = ModuleType(name)
+    for hook, function in hooks.items():
+        setattr(made, hook, impl(function))
+    return made
+
+
+def factory(name, settings=NoSettings, summary=""):
+    return Factory(name, settings, lambda settings, services: None, summary)
+
+
+def greet(cli):
+    @cli.command
+    def greet(name: str) -> int:
+        """Say hello."""
+        print(f"hello {name}")
+        return 7
+
+
+TINY = {
+    "tiny": module(
+        register_commands=greet,
+        register_engines=lambda: [factory("mock", EngineSettings, "pretends")],
+        register_tokenizers=lambda: [factory("bytes"), factory("hf", HfSettings)],
+        register_stores=lambda: [factory("memory"), factory("redis", StoreSettings)],
+        register_codecs=lambda: [factory("messages")],
+        register_templates=lambda: [factory("jinja")],
+    )
+}
+
+
+@pytest.fixture
+def plugins(monkeypatch):
+    """Makes modules the installed plugins; an error is raised when it is imported."""
+
+    def install(modules):
+        class Point(EntryPoint):
+            def load(self):
+                found = modules[self.name]
+                if isinstance(found, BaseException):
+                    raise found
+                return found
+
+        points = [Point(name, f"mod_{name}", discovery.GROUP) for name in modules]
+        monkeypatch.setattr(discovery, "entry_points", lambda group: points)
+
+    for name in ("PLUGINS", "DISABLE", "SERVER_HOST", "SERVER_PORT"):
+        monkeypatch.delenv(f"TOKENWIRE_{name}", raising=False)
+    install(TINY)
+    return install
+
+
+@pytest.fixture
+def run(plugins, capsys):
+    """Runs a command -> (exit code, stdout, stderr)."""
+
+    def command(*arguments):
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What `serve` hands to the server."""
+    configs = []
+    monkeypatch.setattr(lifecycle, "run", lambda config: configs.append(config) or 0)
+    return configs
+
+
+# --- usage ---------------------------------------------------------------------------------------
+
+
+def test_version(run):
+    assert run("version") == (0, f"{__version__}\n", "")
+    assert run("--version")[:2] == (0, f"{__version__}\n")
+
+
+def test_help_lists_the_commands_and_the_plugins_own(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    for command in ("serve", "config", "plugins", "fetch", "call", "explain", "conform", "greet"):
+        assert f" {command} " in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sevre"],
+        ["serve", "--prot", "80"],
+        ["serve", "--port", "x"],
+        ["serve", "--port", "70000"],
+        ["config", "check"],
+        ["call"],
+        ["call", "hi", "--protocol", "smtp"],
+        ["conform"],
+        ["fetch", "gpt-17"],
+        ["explain", "/none.json"],
+    ],
+)
+def test_wrong_usage_is_2_and_a_sentence_on_stderr(run, served, arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("tokenwire: ")
+    assert "Traceback" not in err
+    assert not served
+
+
+def test_plugins_add_commands(run):
+    assert run("greet", "world") == (7, "hello world\n", "")
+
+
+def test_a_broken_plugin_is_a_warning_until_it_is_needed(plugins, run):
+    plugins({**TINY, "broken": ImportError("no torch")})
+    code, out, err = run("version")
+    assert (code, out) == (0, f"{__version__}\n")
+    assert err.startswith("tokenwire: warning: broken: cannot be imported")
+    code, out, err = run("plugins")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("tokenwire: broken: cannot be imported")
+
+
+# --- plugins -------------------------------------------------------------------------------------
+
+
+def test_plugins_lists_kind_name_owner_settings(run):
+    code, out, _ = run("plugins")
+    assert code == 0
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines[0] == "kind name owner version settings"
+    assert "engine mock tiny ttft_s: float = 0.0" in lines
+    assert "store redis tiny endpoint: str = ''" in lines
+    assert "timeout_s: float = 0.25" in lines
+    assert "hook register_commands tiny" in lines
+
+
+def test_plugins_as_json(run):
+    code, out, _ = run("plugins", "--json")
+    assert code == 0
+    assert {
+        "kind": "engine",
+        "name": "mock",
+        "owner": "tiny",
+        "distribution": "",
+        "version": "",
+        "summary": "pretends",
+        "settings": ["ttft_s: float = 0.0"],
+    } in json.loads(out)
+
+
+# --- config check --------------------------------------------------------------------------------
+
+DEPLOYMENT = """\
+server:
+  port: 8080
+  health_check: /health
+inference_engine:
+  endpoint: "internal://inference-engine-svc:8000"
+  enable_mock: false
+  tokenizer_path: "/config/tokenizer.json"
+cache:
+  type: redis
+  endpoint: "internal://redis-svc:6379"
+"""
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text, name="d.yaml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_the_deployment_file_is_fine_and_says_what_is_missing(run, written):
+    path = written(DEPLOYMENT)
+    code, out, err = run("config", "check", path)
+    assert (code, out) == (0, f"{path}: can be used: 1 model: (named by its engine)\n")
+    assert err == (
+        f"tokenwire: warning: {path}: models[0].engine: no engine 'remote' is installed; "
+        "known: mock\n"
+    )
+
+
+MODEL = "models: [{name: a, engine: mock, tokenizer: bytes}]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("modles: []", "modles = a list: there is no such key; the nearest is 'models'"),
+        (
+            "models: [{name: a, engine: {plugin: mock, ttft: 1}, tokenizer: bytes}]",
+            "models[0].engine.ttft = 1: there is no such key; the nearest is 'ttft_s'",
+        ),
+        (
+            "models: [{name: a, engine: mock, tokenizer: byts}]",
+            "models[0].tokenizer = \"byts\": no tokenizer 'byts' is installed; the nearest is "
+            "'bytes'",
+        ),
+        (
+            MODEL + "cache: {type: reddis}",
+            "cache.type = \"reddis\": no store 'reddis' is installed; the nearest is 'redis'",
+        ),
+        (
+            MODEL + "cache: {type: redis, endpont: x}",
+            "cache.endpont = \"x\": store 'redis' has no such key; the nearest is 'endpoint'",
+        ),
+        (
+            MODEL + "cache: {type: redis, answer: true}",
+            "cache.answer = true: store 'redis' has no such key; the nearest is 'answers'",
+        ),
+        (
+            MODEL + "cache: {type: redis, timeout_s: x}",
+            'cache.timeout_s = "x": wanted a number, got a text',
+        ),
+        (
+            MODEL + "plugins: {mesages: {}}",
+            "plugins.mesages: no such plugin takes settings here; the nearest is 'messages'",
+        ),
+        (
+            MODEL + "plugins: {messages: {x: 1}}",
+            "plugins.messages.x = 1: there is no such key",
+        ),
+        (MODEL + "server: {host: 0.0.0.0}", 'server.host = "0.0.0.0": others can reach it'),
+        (
+            MODEL + "replaces: {engine.mock: other}",
+            "replaces: engine.mock = \"other\": plugin 'other' registers no engine 'mock'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(run, written, text, message):
+    code, out, err = run("config", "check", written(text))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+# --- serve ---------------------------------------------------------------------------------------
+
+
+def test_serve_without_a_file_serves_mock_and_what_was_fetched(run, served, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run("serve")[0] == 0
+    folder = tmp_path / "models" / "smollm2"
+    folder.mkdir(parents=True)
+    (folder / "tokenizer.json").write_text("{}")
+    assert run("serve")[0] == 0
+    mock = ModelConfig("mock", PluginUse("mock"), PluginUse("bytes"), dialect="plain")
+    smollm2 = ModelConfig(
+        "smollm2",
+        PluginUse("mock"),
+        PluginUse("hf", {"path": "models/smollm2/tokenizer.json"}),
+        checkpoint="models/smollm2",
+    )
+    assert served == [Config(models=(mock,)), Config(models=(mock, smollm2))]
+    assert default_config(tmp_path / "none") == Config(models=(mock,))
+
+
+def test_options_come_over_the_environment_over_the_file(run, served, written, monkeypatch):
+    monkeypatch.setenv("TOKENWIRE_SERVER_PORT", "2")
+    monkeypatch.setenv("TOKENWIRE_SERVER_HOST", "::1")
+    path = written(MODEL + "server: {port: 1, host: 127.0.0.2, workers: 3}")
+    run("serve", "--config", path)
+    run("serve", "--config", path, "--port", "3", "--host", "localhost")
+    run("serve", "--port", "0")
+    assert [(it.server.host, it.server.port, it.server.workers) for it in served] == [
+        ("::1", 2, 3),
+        ("localhost", 3, 3),
+        ("::1", 0, 1),
+    ]
+
+
+def test_serve_mock_runs_the_deployment_file(run, served, written):
+    path = written(DEPLOYMENT)
+    assert run("serve", "--config", path, "--mock")[0] == 0
+    config = served[0]
+    assert config.models[0].name == "default"
+    assert config.models[0].engine == PluginUse("mock")
+    assert [warning.partition(":")[0] for warning in config.warnings] == ["model 'default'"]
+
+
+def test_serve_goes_on_without_an_engine_that_may_come(run, served, written):
+    assert run("serve", "--config", written(DEPLOYMENT))[0] == 0
+    assert served[0].models[0].engine.plugin == "remote"
+    assert len(served[0].warnings) == 1
+    assert "no engine 'remote' is installed" in served[0].warnings[0]
+
+
+def test_enable_mock_in_the_file_is_the_same_as_the_option(run, served, written):
+    path = written(DEPLOYMENT.replace("enable_mock: false", "enable_mock: true"))
+    run("serve", "--config", path)
+    run("serve", "--config", written(DEPLOYMENT), "--mock")
+    assert served[0] == served[1]
+
+
+def test_serve_refuses_a_public_mock(run, served):
+    code, _, err = run("serve", "--host", "0.0.0.0")
+    assert code == 2
+    assert "others can reach it while model 'mock' is on the mock engine" in err
+    assert not served
+
+
+def test_the_servers_exit_code_is_the_commands(run, monkeypatch):
+    monkeypatch.setattr(lifecycle, "run", lambda config: 3)
+    assert run("serve")[0] == 3
+
+
+# --- call ----------------------------------------------------------------------------------------
+
+
+class Answer(BaseHTTPRequestHandler):
+    """Answers every POST with the server's `events`, cut into small writes."""
+
+    def do_GET(self):
+        self.answer(200, "application/json", json.dumps(self.server.models).encode())
+
+    def do_POST(self):
+        length = int(self.headers["content-length"])
+        self.server.seen.append((self.path, json.loads(self.rfile.read(length))))
+        if self.server.status != 200:
+            self.answer(self.server.status, "application/json", self.server.events)
+        else:
+            self.answer(200, "text/event-stream", self.server.events)
+
+    def answer(self, status, content_type, data):
+        self.send_response(status)
+        self.send_header("content-type", content_type)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        for start in range(0, len(data), 7):
+            self.wfile.write(data[start : start + 7])
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as answering:
+        answering.models = {"data": [{"id": "first"}, {"id": "second"}]}
+        answering.events, answering.status, answering.seen = b"", 200, []
+        thread = threading.Thread(target=answering.serve_forever, args=(0.01,))
+        thread.start()
+        answering.url = f"http://127.0.0.1:{answering.server_port}"
+        yield answering
+        answering.shutdown()
+        thread.join()
+
+
+def events(*values, done=""):
+    lines = [f"event: x\ndata: {json.dumps(value)}\n\n" for value in values]
+    return ("".join(lines) + done).encode()
+
+
+CHAT = events(
+    {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
+    {"choices": [{"delta": {"reasoning_content": "hm"}}]},
+    {"choices": [{"delta": {"content": "Pa"}}]},
+    {"choices": [{"delta": {"content": "ris [b]é"}, "finish_reason": "stop"}]},
+    {"choices": [], "usage": {}},
+    done="data: [DONE]\n\n",
+)
+MESSAGES = events(
+    {"type": "message_start", "message": {"content": []}},
+    {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
+    {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "hm"}},
+    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Pa"}},
+    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ris [b]é"}},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "stream", "path", "limit"),
+    [
+        ("chat_completions", CHAT, "/v1/chat/completions", "max_completion_tokens"),
+        ("messages", MESSAGES, "/v1/messages", "max_tokens"),
+    ],
+)
+def test_call_streams_the_answer(run, server, protocol, stream, path, limit):
+    server.events = stream
+    code, out, err = run("call", "hi", "--protocol", protocol, "--url", server.url)
+    assert (code, out, err) == (0, "Paris [b]é\n", "")
+    turn = {"role": "user", "content": "hi"}
+    assert server.seen == [
+        (path, {"model": "first", "messages": [turn], "stream": True, limit: 1024})
+    ]
+
+
+def test_call_takes_a_model(run, server):
+    server.events = CHAT
+    run("call", "hi", "--model", "m", "--url", server.url, "--max-tokens", "3")
+    assert server.seen[0][1] == body("chat_completions", "m", "hi", 3)
+
+
+def test_call_says_what_the_server_says(run, server):
+    server.status = 404
+    server.events = json.dumps({"error": {"message": "no such model"}}).encode()
+    code, out, err = run("call", "hi", "--url", server.url)
+    assert (code, out) == (1, "")
+    assert err == f"tokenwire: {server.url}/v1/chat/completions: status 404: no such model\n"
+
+
+def test_call_ends_with_1_when_the_stream_fails(run, server):
+    server.events = events(
+        {"choices": [{"delta": {"content": "Pa"}}]}, {"error": {"message": "engine lost"}}
+    )
+    assert run("call", "hi", "--url", server.url) == (1, "Pa\n", "tokenwire: engine lost\n")
+
+
+def test_call_without_models_or_server(run, server):
+    server.models = {"data": []}
+    code, _, err = run("call", "hi", "--url", server.url)
+    assert code == 1
+    assert "lists no model (status 200): name one with --model" in err
+    code, _, err = run("call", "hi", "--url", "http://127.0.0.1:1")
+    assert code == 1
+    assert "is a server there?" in err
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(
+    st.sampled_from(["messages", "chat_completions"]),
+    st.text(max_size=20)
+    | st.recursive(
+        st.none() | st.integers() | st.text(max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=2)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["choices", "delta", "error", "message", "type", "text", "content"]
+                ),
+                inner,
+                max_size=3,
+            )
+        ),
+        max_leaves=8,
+    ).map(json.dumps),
+)
+def test_whatever_a_server_sends_is_shown_or_passed_over(protocol, data):
+    assert isinstance(read(protocol, SseMessage(data)), Shown)
+
+
+# --- explain -------------------------------------------------------------------------------------
+
+PROMPT = Prompt(
+    ids=TokenIds([1, 10, 11, 12, 2]),
+    text="<s>user: hi\x1b[31m\n</s>",
+    phase="content",
+    fingerprint="f" * 64,
+    spans=(
+        Span(0, 1, "special"),
+        Span(1, 2, "template", turn=0),
+        Span(2, 4, "client", turn=0, part=0),
+        Span(4, 5, "special"),
+    ),
+)
+PIECES = (
+    Piece("<s>", True, 1),
+    Piece("user: ", False, 10),
+    Piece("hi", False, 11),
+    Piece("\x1b[31m\n", False, 12),
+    Piece("</s>", True, 2),
+)
+
+
+def test_paint_gives_the_text_with_control_codes_shown():
+    assert paint(PROMPT, PIECES).plain == "<s>user: hi\\x1b[31m\n</s>"
+
+
+def test_paint_colours_by_turn_and_styles_by_source():
+    styles = [(span.start, span.end, str(span.style)) for span in paint(PROMPT, PIECES).spans]
+    colour = TURN_COLOURS[0]
+    assert styles == [
+        (0, 3, "reverse"),
+        (3, 9, f"dim {colour}"),
+        (9, 11, f"bold {colour}"),
+        (11, 20, f"bold {colour}"),
+        (20, 24, "reverse"),
+    ]
+
+
+def test_two_turns_have_two_colours_and_the_legend_says_which():
+    spans = tuple(Span(n, n + 1, "client", turn=n) for n in range(5))
+    prompt = Prompt(PROMPT.ids, "", "content", "", spans)
+    painted = paint(prompt, [Piece("x")] * 5)
+    assert len({str(span.style) for span in painted.spans}) == 5
+    assert legend(prompt).plain.split("  ") == ["client", *(f"turn {n}" for n in range(5)), ""]
+
+
+def test_a_prompt_without_spans_is_of_unknown_origin():
+    prompt = Prompt(PROMPT.ids, PROMPT.text, "content", "")
+    assert {str(span.style) for span in paint(prompt, PIECES).spans} == {"italic", "reverse"}
+    assert legend(prompt).plain == "unknown  "
+
+
+def test_the_table_has_a_row_a_span(capsys):
+    from rich.console import Console
+
+    Console(width=120).print(span_table(PROMPT, PIECES))
+    rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert rows[1:] == [
+        "0:1 special 1 '<s>'",
+        "1:2 template 0 10 'user: '",
+        "2:4 client 0 0 11 12 'hi\\x1b[31m\\n'",
+        "4:5 special 2 '</s>'",
+    ]
+
+
+@pytest.mark.parametrize("painter", [paint, span_table])
+def test_one_piece_an_id_is_needed(painter):
+    with pytest.raises(ValueError, match="wanted one piece an id, 5, got 4"):
+        painter(PROMPT, PIECES[:4])
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.text())
+def test_nothing_visible_steers_a_terminal(text):
+    shown = visible(text)
+    assert all(char.isprintable() or char in "\n\t" for char in shown)
+    assert visible(shown) == shown
+
+
+# --- conform -------------------------------------------------------------------------------------
+
+
+def host(**hooks):
+    return Host({"tiny": module(**hooks)}, entry_points=False)
+
+
+def test_a_name_is_found_in_whichever_kind_has_it():
+    found = host(register_stores=lambda: [factory("memory")])
+    assert pick("memory", found) == pick("store.memory", found) == ("store", "memory")
+
+
+def test_a_name_of_two_kinds_must_say_which():
+    found = host(register_stores=lambda: [factory("a")], register_engines=lambda: [factory("a")])
+    with pytest.raises(ConfigError, match=r"'a' is several: say one of engine\.a, store\.a"):
+        pick("a", found)
+    assert pick("engine.a", found) == ("engine", "a")
+
+
+def test_names_and_kinds_without_a_kit_are_said():
+    found = host(register_guards=lambda: [factory("limits")])
+    with pytest.raises(ConfigError, match="there is no kit for a guard; kits: codec, dialect"):
+        pick("limits", found)
+    with pytest.raises(ConfigError, match="no plugin brings 'x'"):
+        pick("x", found)
+    with pytest.raises(ConfigError, match="conform: no store 'x' is installed"):
+        pick("store.x", found)
