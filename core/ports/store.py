@@ -12,7 +12,7 @@ __all__ = ("AtomicOp", "CompareAndSet", "Incr", "Lease", "Store", "Take")
 
 class Incr(Struct, frozen=True, tag="incr"):
     """Add `by` to the integer under the key (absent: 0) -> the new value. `ttl_s` is set when the
-    key is made. `get` shows it in decimal; it stays within ±2**53."""
+    key is made. `get` shows it in decimal; it stays between ±(2**53 - 1)."""
 
     by: int = 1
     ttl_s: float | None = None

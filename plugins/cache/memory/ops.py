@@ -17,8 +17,8 @@ from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Tak
 
 __all__ = ("Step", "step")
 
-LARGEST = 2**53
-"""Counts stay within what a float, the port's answer, carries exactly."""
+LARGEST = 2**53 - 1
+"""Counts stay within what a float, the port's answer, tells apart."""
 
 COUNT = re.compile(rb"0|-?[1-9][0-9]{0,15}")
 
@@ -51,9 +51,10 @@ def step(op: AtomicOp, held: bytes | None, now: float) -> Step:
 def _incr(op: Incr, held: bytes | None) -> Step:
     if held is not None and COUNT.fullmatch(held) is None:
         raise StoreError("incr: the key holds no integer")
-    total = (0 if held is None else int(held)) + op.by
-    if abs(total) > LARGEST or abs(op.by) > LARGEST:
-        raise StoreError(f"incr: counts stay within ±2**53, this would be {total}")
+    before = 0 if held is None else int(held)
+    total = before + op.by
+    if max(abs(before), abs(op.by), abs(total)) > LARGEST:
+        raise StoreError(f"incr: counts stay between ±(2**53 - 1), this would be {total}")
     return Step(total, b"%d" % total, held is None, op.ttl_s)
 
 

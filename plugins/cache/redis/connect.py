@@ -16,6 +16,7 @@ from redis.backoff import NoBackoff
 from redis.credentials import CredentialProvider
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import RedisError
+
 from tokenwire.core.resolve import INTERNAL, Endpoint, addresses, parse_internal
 from tokenwire.plugins.cache.redis.settings import RedisSettings, read_secret
 

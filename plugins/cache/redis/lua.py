@@ -20,7 +20,7 @@ from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Tak
 __all__ = ("Script", "arguments", "milliseconds", "name_bytes", "script_of")
 
 LONGEST_MS = 2**52
-LARGEST = 2**53
+LARGEST = 2**53 - 1
 
 
 @final
@@ -50,9 +50,10 @@ local by = tonumber(ARGV[1])
 if held and not (held == '0' or (string.match(held, '^-?[1-9]%d*$') and #held <= 17)) then
   return redis.error_reply('ERR incr: the key holds no integer')
 end
-local total = (held and tonumber(held) or 0) + by
-if math.abs(total) > 9007199254740992 then
-  return redis.error_reply('ERR incr: counts stay within 2^53')
+local before = held and tonumber(held) or 0
+local total = before + by
+if math.max(math.abs(before), math.abs(total)) >= 9007199254740992 then
+  return redis.error_reply('ERR incr: counts stay below 2^53')
 end
 local text = string.format('%.0f', total)
 if text == '-0' then text = '0' end
@@ -128,7 +129,7 @@ def arguments(op: AtomicOp) -> tuple[str | bytes, ...]:
     match op:
         case Incr():
             if abs(op.by) > LARGEST:
-                raise StoreError(f"incr: counts stay within ±2**53, got {op.by}")
+                raise StoreError(f"incr: counts stay between ±(2**53 - 1), got {op.by}")
             return str(op.by), _ttl(op.ttl_s)
         case Take():
             numbers = (op.tokens, op.capacity, op.refill_per_s)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from tokenwire.core.errors import StoreError
+from tokenwire.core.config import Secret
+from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.resolve import parse_internal
+from tokenwire.core.secrets import read
 
 __all__ = ("RedisSettings", "read_secret")
 
@@ -54,15 +55,9 @@ class RedisSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_secret(source: str) -> str:
-    """The secret that `env:NAME` or `file:PATH` names, without a final line end. StoreError where
-    there is none."""
+    """The secret that `env:NAME` or `file:PATH` names, as it is now. StoreError without one."""
     kind, _, name = source.partition(":")
-    if kind == "file":
-        try:
-            return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"cache.password: cannot read the file {name}: {error}") from error
-    secret = os.environ.get(name)
-    if secret is None:
-        raise StoreError(f"cache.password: the environment has no variable {name}")
-    return secret
+    try:
+        return read(Secret("env" if kind == "env" else "file", name), os.environ).decode()
+    except (ConfigError, UnicodeDecodeError) as error:
+        raise StoreError(f"cache.password: {error}") from error

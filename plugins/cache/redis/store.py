@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import NoScriptError, ReadOnlyError, RedisError
 from redis.exceptions import TimeoutError as SlowError
+
 from tokenwire.core.breaker import Breaker
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import AtomicOp, Store
