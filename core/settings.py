@@ -140,6 +140,8 @@ def _entry(kind: inspect.Type, value: object, place: Place) -> object:
         raise place.wrong(value, "wanted a table")
     if isinstance(kind, inspect.StrType) and not isinstance(value, str):
         raise place.wrong(value, "wanted a text")
+    if isinstance(kind, inspect.StructType) and isinstance(value, Mapping):
+        return convert(kind.cls, value, place)
     return _walk(kind, value, place)
 
 
