@@ -16,8 +16,10 @@ from typing import final
 
 from tokenwire.core.job_check import refused
 from tokenwire.core.job_log import describe
+from tokenwire.core.outlet import refusals
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.scripts import ScriptBook
+from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     Abort,
     Control,
@@ -36,7 +38,6 @@ from tokenwire.plugins.engines.mock.choice import fault
 from tokenwire.plugins.engines.mock.feed import BlockFeed
 from tokenwire.plugins.engines.mock.intake import Intake
 from tokenwire.plugins.engines.mock.lines import Repertoire
-from tokenwire.plugins.engines.mock.outbox import Outbox
 from tokenwire.plugins.engines.mock.scheduler import Scheduler
 from tokenwire.plugins.engines.mock.sequence import JobState, Sequence
 from tokenwire.plugins.engines.mock.settings import MockSettings
@@ -62,7 +63,8 @@ class MockEngine(Engine):
         self._feed = BlockFeed()
         self._intake = Intake(settings, card, repertoire, scripts)
         self._scheduler = Scheduler(settings, card, self._feed)
-        self._outbox = Outbox(card.credit_cap)
+        self._out: list[TokenDelta] = []
+        """What goes with the next batch."""
         self._jobs: dict[str, JobState] = {}
         self._deadlines: list[tuple[float, int, JobState]] = []
         self._away_until = 0.0
@@ -80,7 +82,7 @@ class MockEngine(Engine):
             if finish is None:
                 self._take(job)
             else:
-                self._outbox.refuse(job, finish)
+                self._out.extend(refusals(job, finish))
         self._wake.set()
 
     def control(self, frames: Many[Control]) -> None:
@@ -105,8 +107,9 @@ class MockEngine(Engine):
             while True:
                 now = loop.time()
                 has_moved = self._step(now)
-                if self._outbox.waiting:
-                    yield self._outbox.take()
+                if self._out:
+                    batch, self._out = tuple(self._out), []
+                    yield batch
                     await asyncio.sleep(0)
                 elif has_moved:
                     await asyncio.sleep(0)
@@ -181,8 +184,7 @@ class MockEngine(Engine):
             if sequence.choice.finish is None:
                 self._scheduler.wait(sequence)
             else:
-                self._outbox.end(sequence, sequence.choice.finish)
-        self._forget_if_over(state)
+                self._send(sequence, sequence.outlet.end(sequence.choice.finish))
         if job.deadline_ms is not None and state.live:
             due = asyncio.get_running_loop().time() + job.deadline_ms / 1000
             heapq.heappush(self._deadlines, (due, state.sequences[0].order, state))
@@ -191,7 +193,7 @@ class MockEngine(Engine):
 
     def _step(self, now: float) -> bool:
         """Move every running choice that is due; whether any moved."""
-        scheduler, deltas = self._scheduler, self._outbox.waiting
+        scheduler, deltas = self._scheduler, self._out
         while self._deadlines and self._deadlines[0][0] <= now:
             state = heapq.heappop(self._deadlines)[2]
             self._end(state, Finish(FinishKind.ABORT, FinishCause.DEADLINE))
@@ -200,7 +202,7 @@ class MockEngine(Engine):
         pause = self._settings.token_ms / 1000
         has_moved = False
         for sequence in tuple(scheduler.running.values()):
-            if sequence.due > now or sequence.is_blocked:
+            if sequence.due > now or (not sequence.is_plain and sequence.outlet.is_blocked):
                 continue
             has_moved = True
             choice = sequence.choice
@@ -212,18 +214,27 @@ class MockEngine(Engine):
             if pause or choice.pause_s:
                 sequence.due = now + pause + choice.pause_s
             finish = choice.finish
-            if ids and finish is None and sequence.is_plain and sequence.is_started:
-                at = sequence.at
-                sequence.at = at + len(ids)
-                job = sequence.state.job
+            outlet = sequence.outlet
+            if ids and finish is None and sequence.is_plain and outlet.is_started:
+                # Why not `put`: this is what nearly every step of nearly every choice comes to.
+                at, job = outlet.at, sequence.state.job
+                outlet.at = at + len(ids)
                 deltas.append(TokenDelta(job.job, at, job.attempt, sequence.index, ids))
-                continue
-            if finish is not None:
-                scheduler.release(sequence)
-            self._outbox.deliver(sequence, ids, finish, is_forced=choice.is_forced)
-            if finish is not None:
-                self._forget_if_over(sequence.state)
+            else:
+                self._deliver(sequence, ids, finish)
         return has_moved
+
+    def _deliver(self, sequence: Sequence, ids: TokenIds, finish: Finish | None) -> None:
+        choice, outlet, asked = sequence.choice, sequence.outlet, sequence.state.job.logprobs
+        logprobs = () if asked is None else choice.logprobs(ids, outlet.made, asked)
+        if not outlet.is_started:
+            outlet.counts = sequence.state.counts()
+        if finish is not None:
+            self._scheduler.release(sequence)
+        self._send(
+            sequence,
+            outlet.put(ids, finish=finish, is_forced=choice.is_forced, logprobs=logprobs),
+        )
 
     def _has_room(self, sequence: Sequence) -> bool:
         """Whether it still runs and has a block for its next token."""
@@ -257,23 +268,23 @@ class MockEngine(Engine):
         if choice is not None:
             chosen = state.sequences[choice : choice + 1] if choice >= 0 else ()
         for sequence in chosen:
-            if not sequence.is_over:
+            if not sequence.outlet.is_over:
                 self._scheduler.release(sequence)
-                self._outbox.end(sequence, finish)
-        self._forget_if_over(state)
+                sequence.outlet.counts = state.counts()
+                self._send(sequence, sequence.outlet.end(finish))
 
-    def _forget_if_over(self, state: JobState) -> None:
-        if not state.live and self._jobs.get(state.job.job) is state:
-            del self._jobs[state.job.job]
+    def _send(self, sequence: Sequence, deltas: Many[TokenDelta]) -> None:
+        self._out.extend(deltas)
+        state = sequence.state
+        if sequence.outlet.is_over and deltas:
+            state.live -= 1
+            if not state.live:
+                del self._jobs[state.job.job]
 
     def _add_credit(self, state: JobState, tokens: int) -> None:
-        if state.credit is None:
-            return
-        state.credit += max(tokens, 0)
+        state.allowance.add(tokens)
         for sequence in state.sequences:
-            if sequence.buffered is not None and not sequence.is_over:
-                self._outbox.flush(sequence, sequence.buffered)
-        self._forget_if_over(state)
+            self._send(sequence, sequence.outlet.flush())
 
     # Waiting
 
@@ -282,7 +293,7 @@ class MockEngine(Engine):
 
     def _next_due(self) -> float:
         due = min(
-            (each.due for each in self._scheduler.running.values() if not each.is_blocked),
+            (each.due for each in self._scheduler.running.values() if not each.outlet.is_blocked),
             default=math.inf,
         )
         return min(due, self._deadlines[0][0]) if self._deadlines else due

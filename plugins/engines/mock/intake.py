@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import final
 
 from tokenwire.core.job_check import refusal, refused
+from tokenwire.core.outlet import Outlet
 from tokenwire.core.progress import Progress
 from tokenwire.core.script import Script
 from tokenwire.core.scripts import ScriptBook
@@ -50,7 +51,12 @@ class Intake:
         state = JobState(job, read_faults(self._settings, job.annotations))
         for index in range(job.n):
             self._order += 1
-            state.sequences.append(Sequence(state, index, self._choice(job, index), self._order))
+            outlet = Outlet(job, index, state.allowance, self._card.credit_cap)
+            choice = self._choice(job, index)
+            asked = job.logprobs
+            if asked is not None and asked.prompt is not None:
+                outlet.prompt_logprobs = choice.prompt_logprobs(asked)
+            state.sequences.append(Sequence(state, outlet, choice, self._order))
         return state
 
     def _script(self, job: TokenJob) -> Script | None:
