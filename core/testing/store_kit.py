@@ -37,7 +37,7 @@ def run_store_kit(
     *,
     laws: Iterable[str] = LAWS,
     advance: Advance = asyncio.sleep,
-    examples: int = 50,
+    examples: int = 100,
 ) -> None:
     """Raises LawBroken for the first law that does not hold.
 
