@@ -76,6 +76,8 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Config:
     for key, value in raw.items():
         if key not in TOP_LEVEL:
             raise place.at(key).wrong(value, "there is no such key" + nearest(key, TOP_LEVEL))
+    # Why: `server:` with every line under it commented out is null in YAML, and means nothing.
+    raw = {key: value for key, value in raw.items() if value is not None}
     models, enable_mock = _models(raw, place)
     ready: dict[str, object] = {key: raw[key] for key in raw if key in ("server", "plugins")}
     ready |= {"models": models, "enable_mock": enable_mock, "replaces": raw.get("replaces", {})}

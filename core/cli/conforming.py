@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 
 from cyclopts import App
 
@@ -10,6 +11,7 @@ from tokenwire.core.cli.shell import Shell
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import KINDS, Host
 from tokenwire.core.settings import nearest
+from tokenwire.core.testing.laws import LawBroken
 
 __all__ = ("add", "pick")
 
@@ -20,6 +22,7 @@ KITS = {
     "engine": "engine_kit",
     "store": "store_kit",
 }
+"""Kind -> the module of its kit, whose `conform(host, name)` gives the laws that hold."""
 
 
 def add(app: App, shell: Shell) -> None:
@@ -35,16 +38,25 @@ def add(app: App, shell: Shell) -> None:
             KIND.NAME, as codec.messages; or NAME, where only one kind has it.
         """
         kind, plugin = pick(name, shell.host())
-        kit = import_module(f"tokenwire.core.testing.{KITS[kind]}")
+        kit = _kit(kind)
         try:
             laws = kit.conform(shell.host(), plugin)
-        except AssertionError as broken:
+        except LawBroken as broken:
             shell.complain(str(broken))
             return 1
         for law in laws:
             shell.say(f"holds: {law}")
         shell.say(f"{kind} '{plugin}' conforms: {len(laws)} laws")
         return 0
+
+
+def _kit(kind: str) -> ModuleType:
+    try:
+        return import_module(f"tokenwire.core.testing.{KITS[kind]}")
+    except ModuleNotFoundError as error:
+        if error.name != "hypothesis":
+            raise
+        raise ConfigError("conform: the kits need hypothesis: pip install hypothesis") from error
 
 
 def pick(name: str, host: Host) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from tokenwire.core import __version__, discovery
-from tokenwire.core.cli import main
+from tokenwire.core.cli import conforming, main
 from tokenwire.core.cli.calling import Shown, body, read
 from tokenwire.core.cli.conforming import pick
 from tokenwire.core.cli.painting import TURN_COLOURS, legend, paint, span_table, visible
@@ -24,10 +24,12 @@ from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Factory, NoSettings
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.host import Host
+from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer, Vocabulary
 from tokenwire.core.prompt import Piece, Prompt, Span
 from tokenwire.core.server import lifecycle
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.wire import SseMessage
+from tokenwire.plugins.tokenizers import bytes as bytes_tokenizer
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -598,3 +600,40 @@ def test_names_and_kinds_without_a_kit_are_said():
         pick("x", found)
     with pytest.raises(ConfigError, match="conform: no store 'x' is installed"):
         pick("store.x", found)
+
+
+def test_conform_says_which_laws_hold(plugins, run):
+    plugins({"bytes": bytes_tokenizer})
+    code, out, err = run("conform", "tokenizer.bytes")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("holds: ")
+    assert lines[-1] == f"tokenizer 'bytes' conforms: {len(lines) - 1} laws"
+
+
+class Deaf(Tokenizer):
+    vocabulary = Vocabulary(size=256)
+
+    def encode(self, text, shields=NO_SHIELDS):
+        return TokenIds()
+
+    def token_bytes(self, id):
+        return bytes([id])
+
+
+def test_conform_names_the_law_that_is_broken(plugins, run):
+    deaf = Factory("deaf", NoSettings, lambda settings, services: Deaf())
+    plugins({"tiny": module(register_tokenizers=lambda: [deaf])})
+    code, out, err = run("conform", "deaf")
+    assert (code, out) == (1, "")
+    assert err.startswith("tokenwire: tokenizer kit, law '")
+
+
+def test_conform_says_what_the_kits_need(run, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name="hypothesis")
+
+    monkeypatch.setattr(conforming, "import_module", missing)
+    code, _, err = run("conform", "bytes")
+    assert code == 2
+    assert err == "tokenwire: conform: the kits need hypothesis: pip install hypothesis\n"

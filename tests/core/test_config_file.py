@@ -303,6 +303,11 @@ def test_absurd_nesting_is_refused(text):
     assert refused(text) == "d.yaml: is nested too deeply"
 
 
+def test_a_section_whose_lines_are_commented_out_is_absent():
+    text = "server:\n#  port: 1\ncache:\nplugins:\nreplaces:\nenable_mock:\n" + ONE
+    assert parse(text, "d.yaml", {}) == parse(ONE, "d.yaml", {})
+
+
 def test_merge_keys_may_repeat_what_they_merge():
     text = "models:\n- &a {name: a, engine: x, tokenizer: bytes}\n- {<<: *a, name: b}\n"
     assert [model.name for model in parse(text, "d.yaml", {}).models] == ["a", "b"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -13,6 +15,7 @@ from tokenwire.core.factory import Factory, NoSettings
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.host import HOOKS, KINDS, Host
 
+ROOT = Path(__file__).parents[2]
 REGISTERING = [f"register_{kind}s" for kind in KINDS]
 
 
@@ -217,6 +220,14 @@ def test_build_makes_a_thing_of_any_kind_and_refuses_what_is_no_kind():
         found.build("router", "none")
     with pytest.raises(ConfigError, match=r"no plugin kind 'routers'; the nearest is 'router'"):
         found.build("routers", "none")
+
+
+def test_the_built_ins_are_entry_points_like_anybodys():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found = Host(environ={})
+    names = {plugin.name for plugin in found.plugins if plugin.distribution == "tokenwire"}
+    assert names == set(project["entry-points"]["tokenwire"])
+    assert found.engines.owner("mock") == "mock"
 
 
 # --- discovery -----------------------------------------------------------------------------------
