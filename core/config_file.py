@@ -6,14 +6,14 @@ Relative paths in a file are taken from the working directory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 
 import msgspec
 from msgspec import Struct
 
-from tokenwire.core.config import CacheConfig, Config, ModelConfig, PluginUse, ServerConfig
+from tokenwire.core.config import CacheConfig, Config, ModelConfig, PluginUse
+from tokenwire.core.config_limits import PLUGIN_NAME, check_limits, check_server
 from tokenwire.core.config_syntax import read_mapping
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.mock_mode import refuse_public_mock, with_mock
@@ -33,7 +33,6 @@ __all__ = (
 PATHS = {"tokenizer": "hf", "chat_template": "jinja"}
 """Keys that take a path too, and the plugin that reads it (its settings have `path`)."""
 USES = ("engine", "tokenizer", "chat_template", "parser")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class ShortForm(Struct, frozen=True):
@@ -84,9 +83,7 @@ def parse(text: str, name: str, environ: Mapping[str, str]) -> Config:
     if "cache" in raw:
         ready["cache"] = _cache(raw["cache"], place.at("cache"))
     config = convert(Config, ready, place)
-    _check_server(config.server, place.at("server"))
-    _check_cache(config.cache, place.at("cache"))
-    _check_models(config, place, is_short="inference_engine" in raw)
+    check_limits(config, place, is_short="inference_engine" in raw)
     return overlay(config, environ)
 
 
@@ -100,7 +97,7 @@ def overlay(config: Config, environ: Mapping[str, str]) -> Config:
         if not text.isascii() or not text.isdigit():
             raise ConfigError(f'{place.file} = "{text[:20]}": wanted a port, 0 to 65535')
         server = msgspec.structs.replace(server, port=int(text[:6]))
-        _check_server(server, place)
+        check_server(server, place)
     return msgspec.structs.replace(config, server=server)
 
 
@@ -160,12 +157,12 @@ def _use(value: object, reader: str | None, place: Place) -> dict[str, object]:
         if "plugin" not in settings:
             raise place.error("the key 'plugin' is missing")
         plugin = settings.pop("plugin")
-        if not isinstance(plugin, str) or not NAME.fullmatch(plugin):
+        if not isinstance(plugin, str) or not PLUGIN_NAME.fullmatch(plugin):
             raise place.at("plugin").wrong(plugin, "wanted a plugin's name")
         return {"plugin": plugin, "settings": settings}
     if isinstance(value, str) and reader and _is_path(value):
         return {"plugin": reader, "settings": {"path": value}}
-    if isinstance(value, str) and NAME.fullmatch(value):
+    if isinstance(value, str) and PLUGIN_NAME.fullmatch(value):
         return {"plugin": value}
     path = ", a path" if reader else ""
     raise place.wrong(value, f"wanted a plugin's name{path} or a table with 'plugin'")
@@ -189,55 +186,6 @@ def _cache(value: object, place: Place) -> dict[str, object]:
     own = [key for key in keys_of(CacheConfig) if key != "settings"]
     rest = {key: entry for key, entry in raw.items() if key not in own}
     return {key: raw[key] for key in own if key in raw} | {"settings": rest}
-
-
-def _check_server(server: ServerConfig, place: Place) -> None:
-    wanted = {
-        "host": (bool(server.host), "an address or a name"),
-        "port": (0 <= server.port <= 65535, "a port, 0 to 65535"),
-        "health_check": (
-            server.health_check is None or server.health_check.startswith("/"),
-            "a path that begins with /",
-        ),
-        "workers": (server.workers >= 1, "1 or more"),
-        "request_timeout": (server.request_timeout > 0, "seconds, more than 0"),
-        "keepalive": (server.keepalive > 0, "seconds, more than 0"),
-        "max_body": (server.max_body > 0, "bytes, more than 0"),
-        "drain_timeout": (server.drain_timeout >= 0, "seconds, 0 or more"),
-    }
-    for key, (is_right, what) in wanted.items():
-        if not is_right:
-            raise place.at(key).wrong(getattr(server, key), f"wanted {what}")
-
-
-def _check_cache(cache: CacheConfig, place: Place) -> None:
-    if not NAME.fullmatch(cache.type):
-        raise place.at("type").wrong(cache.type, "wanted a store plugin's name")
-    if not cache.answers_ttl > 0:
-        raise place.at("answers_ttl").wrong(cache.answers_ttl, "wanted seconds, more than 0")
-
-
-def _check_models(config: Config, place: Place, *, is_short: bool) -> None:
-    seen: dict[str, str] = {}
-    for n, model in enumerate(config.models):
-        here = place.at("models").index(n)
-        if not is_short:
-            _check_model(model, here, config.enable_mock)
-        for name in (model.name, *model.aliases):
-            if name in seen:
-                raise here.wrong(name, f"this name is taken by {seen[name]}")
-            seen[name] = here.key
-
-
-def _check_model(model: ModelConfig, place: Place, enable_mock: bool | None) -> None:
-    if not model.name or not all(model.aliases):
-        raise place.at("name").error("wanted a name, got an empty text")
-    if enable_mock is False and model.engine.plugin == "mock":
-        raise place.at("engine").wrong("mock", "but enable_mock is false")
-    if model.context_length is not None and model.context_length < 1:
-        raise place.at("context_length").wrong(model.context_length, "wanted 1 or more")
-    if model.tokenizer is None and model.checkpoint is None:
-        raise place.error("the key 'tokenizer' is missing (or 'checkpoint', a folder that has one)")
 
 
 def _table(value: object, place: Place) -> Mapping[str, object]:
