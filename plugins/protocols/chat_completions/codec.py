@@ -34,7 +34,7 @@ LOSSES: Final = frozenset(
         "logprob_ids",
         "logprobs_outside_text",
         "part_order",
-        "started",
+        "started_tokens",
     }
 )
 

@@ -1,0 +1,127 @@
+"""The codec kit: every law of the codec port, as a named check that any codec can be put through.
+
+    def test_conforms():
+        run_codec_kit(codec, {b'{"model":"m","say":"hi"}': HELLO}, read)
+
+`codec` is the codec as the host has it. The examples are bodies (for the codec's first route; or
+whole HttpRequests, in pairs) and the Call or Query that each must become. `read(call, chunks)` is
+the author's reader of the wire: the events of a whole reply to `call`, from its bytes cut anyhow. A
+codec that gives queries only needs no `read`.
+
+`conform` finds both by itself where a module `client` stands beside the codec's own, with that
+`read` and with `request(call)`, the HttpRequest for a call; else it checks what needs neither.
+Knows no codec.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Set
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+from tokenwire.core.call import Call, Query
+from tokenwire.core.dialogue import Dialogue, Text, Turn
+from tokenwire.core.events import Event
+from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.testing.codec_bench import STAMP, Bench, Example, Law, Read
+from tokenwire.core.testing.codec_decode_laws import DECODE_LAWS
+from tokenwire.core.testing.codec_reply_laws import REPLY_LAWS
+from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.strategies import Shape
+from tokenwire.core.wire import HttpRequest
+
+__all__ = ("LAWS", "conform", "run_codec_kit")
+
+HELLO: Final = Call("m", Dialogue((Turn("user", (Text("hi"),)),)))
+
+_ALL: tuple[Law, ...] = (*DECODE_LAWS, *REPLY_LAWS)
+
+LAWS: tuple[str, ...] = tuple(law.name for law in _ALL)
+"""Their names, in the order in which they are checked."""
+
+
+def run_codec_kit(
+    codec: Codec,
+    examples: Mapping[bytes, Call | Query] | Iterable[tuple[HttpRequest, Call | Query]],
+    read: Read | None = None,
+    *,
+    laws: Iterable[str] = LAWS,
+    streams: int = 40,
+) -> None:
+    """Raises LawBroken for the first law that does not hold. `streams`: how many answers, and how
+    many broken bodies an example, are tried; the same ones at every run."""
+    if isinstance(examples, Mapping):
+        route = codec.routes[0]
+        examples = [
+            (HttpRequest(route.method, route.path, body=body), asked)
+            for body, asked in examples.items()
+        ]
+    pairs = tuple(Example(request, asked) for request, asked in examples)
+    call = next((pair.asked for pair in pairs if isinstance(pair.asked, Call)), None)
+    _run(codec, pairs, read, call, wanted=frozenset(laws), streams=streams)
+
+
+def conform(host: Host, name: str) -> tuple[str, ...]:
+    """Runs the kit for an installed codec with its default settings; the laws that hold."""
+    codec = host.codecs.build(name, {}, lone_services(), f"codec.{name}")
+    client = _client(codec)
+    request = getattr(client, "request", None)
+    # Why: a reader of another shape is the plugin's own, for other ends.
+    read = getattr(client, "read", None)
+    if read is not None and tuple(inspect.signature(read).parameters) != ("call", "chunks"):
+        read = None
+    call = HELLO if _gives_calls(codec) else None
+    examples = (Example(request(HELLO), HELLO),) if request is not None else ()
+    laws = tuple(
+        law.name
+        for law in _ALL
+        if (read is not None or not law.needs_read)
+        and (call is not None or not law.needs_reply)
+        and (examples or law.name != "examples")
+    )
+    _run(codec, examples, read, call, wanted=frozenset(laws), streams=40)
+    return laws
+
+
+def _run(
+    codec: Codec,
+    examples: tuple[Example, ...],
+    read: Read | None,
+    call: Call | None,
+    *,
+    wanted: Set[str],
+    streams: int,
+) -> None:
+    drawn: dict[Shape, list[list[Event]]] = {}
+    for law in _ALL:
+        if law.name not in wanted or (law.needs_reply and call is None):
+            continue
+        bench = Bench(codec, examples, read, call=call, count=streams, drawn=drawn, law=law.name)
+        try:
+            law.check(bench)
+        except LawBroken:
+            raise
+        except Exception as error:
+            detail = f"wanted no exception, got {type(error).__name__}: {error}"
+            raise bench.broken(detail) from error
+
+
+def _client(codec: Codec) -> ModuleType | None:
+    name = f"{type(codec).__module__.rpartition('.')[0]}.client"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        return None
+
+
+def _gives_calls(codec: Codec) -> bool:
+    try:
+        codec.reply(HELLO, STAMP)
+    except NotImplementedError:
+        return False
+    return True

@@ -1,0 +1,225 @@
+"""A Call back to the request it was read from. Knows no reply."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import Final
+
+import msgspec
+
+from tokenwire.core.call import Call
+from tokenwire.core.dialogue import (
+    Audio,
+    ClientPart,
+    Dialogue,
+    Document,
+    Image,
+    Opaque,
+    Reasoning,
+    ResponseFormat,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
+
+__all__ = ("encode_call",)
+
+AUDIO_FORMATS: Final = {"audio/mpeg": "mp3", "audio/wav": "wav"}
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_call(call: Call) -> bytes:
+    """Fields that are not set are left out; `extra` maps are written back."""
+    output, stopping, sampling = call.output, call.stopping, call.sampling
+    body: dict[str, object] = {
+        "model": call.model,
+        "messages": [_message(turn) for turn in call.dialogue.turns],
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "repetition_penalty": sampling.repetition_penalty,
+        "seed": sampling.seed,
+        "logit_bias": {str(id_): bias for id_, bias in sampling.logit_bias.items()} or None,
+        "allowed_token_ids": sampling.allowed_ids or None,
+        "max_completion_tokens": stopping.max_tokens,
+        "min_tokens": stopping.min_tokens or None,
+        "stop": stopping.strings or None,
+        "stop_token_ids": stopping.ids or None,
+        "ignore_eos": stopping.ignore_eos or None,
+        "include_stop_str_in_output": stopping.include_stop or None,
+        "n": output.n if output.n > 1 else None,
+        "logprobs": True if output.logprobs is not None else None,
+        "top_logprobs": output.logprobs or None,
+        "stream": output.stream or None,
+        "user": call.identity.user,
+        "session_id": call.identity.session,
+        "priority": call.hints.priority or None,
+        "cache_salt": call.hints.cache_salt,
+        **_stream_options(call),
+        **_dialogue(call.dialogue),
+    }
+    given = {name: value for name, value in body.items() if value is not None}
+    return _encode(given | dict(call.extra))
+
+
+def _stream_options(call: Call) -> dict[str, object]:
+    if not call.output.stream:
+        return {}
+    options = {}
+    if call.output.usage:
+        options["include_usage"] = True
+    if call.output.continuous_usage:
+        options["continuous_usage_stats"] = True
+    return {"stream_options": options or None}
+
+
+def _dialogue(dialogue: Dialogue) -> dict[str, object]:
+    reasoning = dialogue.reasoning
+    fields: dict[str, object] = {
+        "tools": [_tool(tool) for tool in dialogue.tools] or None,
+        "tool_choice": _choice(dialogue.tool_choice, dialogue.tools),
+        "parallel_tool_calls": None if dialogue.tool_choice.parallel else False,
+        "response_format": _format(dialogue.response_format),
+        "reasoning_effort": reasoning.effort,
+        "chat_template_kwargs": dict(dialogue.template_args) or None,
+        "continue_final_message": dialogue.continue_final or None,
+        "thinking_token_budget": reasoning.budget,
+    }
+    if reasoning.mode is not None:
+        word = {"on": "enabled", "off": "disabled", "adaptive": "adaptive"}[reasoning.mode]
+        fields["thinking"] = {"type": word}
+    return fields
+
+
+def _message(turn: Turn) -> dict[str, object]:
+    message: dict[str, object] = {"role": turn.role, **turn.extra}
+    if turn.name is not None:
+        message["name"] = turn.name
+    content: list[ClientPart] = []
+    calls: list[object] = []
+    for part in turn.parts:
+        match part:
+            case Reasoning(text):
+                message["reasoning_content"] = text
+            case ToolCall():
+                calls.append(_call(part))
+            case ToolResult():
+                message |= {"tool_call_id": part.call_id, "content": _content(part.parts)}
+                if part.name is not None:
+                    message["name"] = part.name
+            case _:
+                content.append(part)
+    if calls:
+        message["tool_calls"] = calls
+    return {"content": _content(tuple(content))} | message
+
+
+def _content(parts: tuple[ClientPart, ...]) -> object:
+    match parts:
+        case ():
+            return None
+        case (Text(text, extra),) if not extra:
+            return text
+        case _:
+            return [_part(part) for part in parts]
+
+
+def _part(part: ClientPart) -> dict[str, object]:
+    match part:
+        case Text(text, extra):
+            return {"type": "text", "text": text, **extra}
+        case Image():
+            image: dict[str, object] = {"url": part.url or _data_url(part)}
+            if part.detail is not None:
+                image["detail"] = part.detail
+            return {"type": "image_url", "image_url": image, **part.extra}
+        case Audio():
+            type_ = part.media_type or "audio/wav"
+            format_ = AUDIO_FORMATS.get(type_, type_.removeprefix("audio/"))
+            audio = {"data": b64encode(part.data or b"").decode(), "format": format_}
+            return {"type": "input_audio", "input_audio": audio, **part.extra}
+        case Document():
+            file = {"file_data": _data_url(part)}
+            if part.name is not None:
+                file["filename"] = part.name
+            return {"type": "file", "file": file, **part.extra}
+        case Opaque(kind, value):
+            return {"type": kind, **value}
+
+
+def _data_url(part: Image | Document) -> str:
+    data = b64encode(part.data or b"").decode()
+    if part.media_type is None and isinstance(part, Document):
+        return data
+    return f"data:{part.media_type or ''};base64,{data}"
+
+
+def _call(call: ToolCall) -> dict[str, object]:
+    if call.custom:
+        custom = {"name": call.name, "input": call.arguments}
+        return {"id": call.id, "type": "custom", "custom": custom, **call.extra}
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function, **call.extra}
+
+
+def _tool(tool: ToolSpec) -> dict[str, object]:
+    inner: dict[str, object] = {"name": tool.name, **tool.extra}
+    if tool.description is not None:
+        inner["description"] = tool.description
+    if tool.custom:
+        return {"type": "custom", "custom": inner}
+    if tool.parameters is not None:
+        inner["parameters"] = msgspec.Raw(tool.parameters.encode())
+    if tool.strict is not None:
+        inner["strict"] = tool.strict
+    return {"type": "function", "function": inner}
+
+
+def _choice(choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> object:
+    match choice.mode:
+        case "auto":
+            return None
+        case "none" | "required":
+            return choice.mode
+        case "named":
+            return _named(choice.names[0], tools)
+        case "allowed":
+            allowed = {
+                "mode": "required" if choice.required else "auto",
+                "tools": [_named(name, tools) for name in choice.names],
+            }
+            return {"type": "allowed_tools", "allowed_tools": allowed}
+
+
+def _named(name: str, tools: tuple[ToolSpec, ...]) -> dict[str, object]:
+    custom = any(tool.custom for tool in tools if tool.name == name)
+    kind = "custom" if custom else "function"
+    return {"type": kind, kind: {"name": name}}
+
+
+def _format(wanted: ResponseFormat) -> object:
+    match wanted.kind:
+        case "text":
+            return None
+        case "json_object":
+            return {"type": "json_object"}
+        case "json_schema":
+            schema: dict[str, object] = {"schema": msgspec.Raw((wanted.text or "").encode())}
+            if wanted.name is not None:
+                schema["name"] = wanted.name
+            if wanted.strict is not None:
+                schema["strict"] = wanted.strict
+            return {"type": "json_schema", "json_schema": schema}
+        case "choice":
+            return {"type": "choice", "choices": wanted.choices}
+        case "structural_tag":
+            return msgspec.Raw((wanted.text or "").encode())
+        case kind:
+            return {"type": kind, kind: wanted.text}
