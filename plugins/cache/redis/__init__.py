@@ -17,7 +17,7 @@ def _build(settings: RedisSettings, services: Services) -> Store:
     try:
         from tokenwire.plugins.cache.redis.store import RedisStore
     except ModuleNotFoundError as error:
-        if error.name != "redis":
+        if (error.name or "").partition(".")[0] != "redis":
             raise
         raise ConfigError(
             "cache.type is redis, but the library redis is not installed:"
