@@ -117,7 +117,7 @@ class BlockReader:
         extra = self._extra(block, ("source", "title"), place)
         title = given.title
         match self._source(given.source, place):
-            case schema.Base64Source(data, media_type) if given.source["type"] == "text":
+            case schema.TextSource(data, media_type):
                 return Document(text=data, media_type=media_type, title=title, extra=extra)
             case schema.Base64Source(data, media_type):
                 binary = _bytes(data, place)
@@ -216,7 +216,7 @@ class BlockReader:
 
 SOURCES: Final[dict[str, type[Struct]]] = {
     "base64": schema.Base64Source,
-    "text": schema.Base64Source,
+    "text": schema.TextSource,
     "url": schema.UrlSource,
     "content": schema.ContentSource,
 }

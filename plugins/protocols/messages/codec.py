@@ -30,7 +30,9 @@ class MessagesCodec(Codec):
         Route("POST", MESSAGES_PATH, "Anthropic Messages: create a message"),
         Route("POST", COUNT_PATH, "Anthropic Messages: count the tokens of a prompt"),
     )
-    losses: ClassVar[frozenset[str]] = frozenset(("call_id", "choices", "fingerprint", "logprobs"))
+    losses: ClassVar[frozenset[str]] = frozenset(
+        ("call_id", "choices", "custom", "cut_arguments", "fingerprint", "logprobs")
+    )
 
     def __init__(self, keys: Keyring) -> None:
         self._keys = keys

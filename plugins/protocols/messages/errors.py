@@ -46,7 +46,8 @@ def envelope(kind: ErrorKind, message: str, request_id: str) -> bytes:
 
 def encode_error(error: CallError, request_id: str) -> HttpReply:
     message = error.message
-    if error.param and error.param not in message:
+    is_overflow = error.kind is ErrorKind.CONTEXT_LENGTH
+    if error.param and error.param not in message and not is_overflow:
         message = f"{error.param}: {message}"
     headers = {"request-id": request_id}
     if error.retry_after is not None:

@@ -23,6 +23,7 @@ __all__ = (
     "RawBody",
     "RedactedParam",
     "TextParam",
+    "TextSource",
     "ThinkingParam",
     "ThinkingSettings",
     "ToolChoiceParam",
@@ -121,6 +122,11 @@ class DocumentParam(Struct, frozen=True):
 
 
 class Base64Source(Struct, frozen=True):
+    data: str
+    media_type: str | None = None
+
+
+class TextSource(Struct, frozen=True):
     data: str
     media_type: str | None = None
 

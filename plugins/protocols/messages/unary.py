@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import msgspec
 
@@ -17,6 +17,9 @@ from tokenwire.core.events import (
     Order,
     Part,
     PartDelta,
+    PartEnd,
+    PartStart,
+    Started,
     Usage,
     fold,
 )
@@ -29,6 +32,8 @@ from tokenwire.plugins.protocols.messages.errors import envelope
 from tokenwire.plugins.protocols.messages.signature import sign
 
 __all__ = ("UnaryReply",)
+
+Kept: TypeAlias = Started | PartStart | PartDelta | PartEnd | Finished | Usage
 
 _json: Final = msgspec.json.Encoder().encode
 
@@ -46,7 +51,7 @@ class UnaryReply(Reply):
         self._stamp = stamp
         self._keys = keys
         self._order = Order()
-        self._events: list[Event] = []
+        self._events: list[Kept] = []
 
     def push(self, event: Event) -> bytes:
         if isinstance(event, PartDelta) and event.choice != 0:
@@ -93,13 +98,13 @@ class UnaryReply(Reply):
 
     def restore(self, state: object) -> None:
         """Raises msgspec.ValidationError for what is no answer so far."""
-        for event in msgspec.convert(state, list[Event]):
+        for event in msgspec.convert(state, list[Kept]):
             self.push(event)
 
 
-def _joined(events: list[Event]) -> list[Event]:
+def _joined(events: list[Kept]) -> list[Kept]:
     """The same events with neighbouring deltas as one."""
-    joined: list[Event] = []
+    joined: list[Kept] = []
     texts: list[str] = []
     for event in events:
         if isinstance(event, PartDelta):

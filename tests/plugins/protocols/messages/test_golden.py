@@ -1,0 +1,72 @@
+"""Whole requests and replies as files, each driven both ways.
+
+In golden/requests NAME.json is a body, NAME.call.json what it means; in golden/replies
+NAME.events.json is an answer, NAME.sse its stream, NAME.body.json its unary body. A codec that
+changes on purpose writes them anew, and the diff is reviewed:
+`TOKENWIRE_GOLDEN=write pytest tests/plugins/protocols/messages/test_golden.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tokenwire.core.call import Call
+from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage, fold
+from tokenwire.core.wire import HttpRequest
+from tokenwire.plugins.protocols.messages.client import StreamReader, read_body, request
+
+GOLDEN = Path(__file__).parent / "golden"
+WRITE = os.environ.get("TOKENWIRE_GOLDEN") == "write"
+REQUESTS = sorted(
+    path for path in (GOLDEN / "requests").glob("*.json") if not path.stem.endswith(".call")
+)
+REPLIES = sorted((GOLDEN / "replies").glob("*.events.json"))
+Kept = Started | PartStart | PartDelta | PartEnd | Finished | Usage
+
+
+def pretty(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def check(path: Path, data: bytes) -> None:
+    if WRITE:
+        path.write_bytes(data)
+    assert path.read_bytes() == data, f"{path.name} differs; write it anew if that is meant"
+
+
+@pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)
+def test_requests(codec, path):
+    call = codec.decode(HttpRequest("POST", "/v1/messages", body=path.read_bytes()))
+    expected = path.with_suffix(".call.json")
+    check(expected, pretty(call))
+    written = msgspec.json.decode(expected.read_bytes(), type=Call)
+    assert replace(codec.decode(request(written)), ignored=written.ignored) == written
+    assert codec.decode(request(codec.decode(request(written)))) == codec.decode(request(written))
+
+
+@pytest.mark.parametrize("path", REPLIES, ids=lambda path: path.name.removesuffix(".events.json"))
+def test_replies(encode, path):
+    events = msgspec.json.decode(path.read_bytes(), type=list[Kept])
+    name = path.name.removesuffix(".events.json")
+    stream, body = encode(events), encode(events, stream=False)
+    check(path.with_name(f"{name}.sse"), stream)
+    check(path.with_name(f"{name}.body.json"), body + b"\n")
+    whole = StreamReader().push(stream)
+    reader = StreamReader()
+    assert [event for byte in stream for event in reader.push(bytes((byte,)))] == whole
+    assert parts(whole) == parts(events)
+    assert [part[:2] for part in parts(read_body(body))] == [part[:2] for part in parts(events)]
+
+
+def parts(events):
+    return [(part.kind, part.name, part.text) for part in fold(events).choices[0].parts]
+
+
+def test_there_are_goldens():
+    assert len(REQUESTS) >= 4
+    assert len(REPLIES) >= 4
