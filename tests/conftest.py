@@ -1,0 +1,13 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import real_tokenizers
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """The folder of SmolLM2-135M-Instruct: tokenizer, chat template, configuration, model.gguf."""
+    return real_tokenizers.smollm2()
