@@ -43,14 +43,18 @@ ONLY_IN: Final = {
 }
 
 
-class Place(Struct, frozen=True):
-    """Where a block stands. `spot` is the same with `[]` for indices."""
+class Place(Struct, frozen=True, gc=False):
+    """Where a block stands: `path` names its list. `spot` is the whole with `[]` for indexes."""
 
-    at: str
+    path: str
+    index: int
     spot: str
     message: int = -1
     """Index in `messages`; -1: in `system`, or inside another block."""
-    index: int = -1
+
+    @property
+    def at(self) -> str:
+        return f"{self.path}[{self.index}]"
 
 
 @final
@@ -135,7 +139,7 @@ class BlockReader:
         """The text of a document given as blocks; its pictures are listed as ignored."""
         texts = []
         for k, block in enumerate(content):
-            inner = Place(f"{place.at}.source.content[{k}]", f"{place.spot}.source.content[]")
+            inner = Place(f"{place.at}.source.content", k, f"{place.spot}.source.content[]")
             part = self.read(block, "", inner)
             if isinstance(part, Text):
                 texts.append(part.text)
@@ -193,15 +197,11 @@ class BlockReader:
         if isinstance(content, str):
             parts: tuple[ClientPart, ...] = (Text(content),)
         else:
-            parts = tuple(
-                cast(
-                    ClientPart,
-                    self.read(
-                        inner, "", Place(f"{place.at}.content[{k}]", f"{place.spot}.content[]")
-                    ),
-                )
-                for k, inner in enumerate(content or ())
-            )
+            path, spot = f"{place.at}.content", f"{place.spot}.content[]"
+            inner = [
+                self.read(block, "", Place(path, k, spot)) for k, block in enumerate(content or ())
+            ]
+            parts = cast(tuple[ClientPart, ...], tuple(inner))
         return ToolResult(
             given.tool_use_id,
             parts,

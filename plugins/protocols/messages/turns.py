@@ -46,7 +46,7 @@ class TurnReader:
                 self._add("system", Text(content))
         else:
             for k, block in enumerate(content):
-                place = Place(f"system[{k}]", "system[]")
+                place = Place("system", k, "system[]")
                 self._add("system", self._blocks.read(block, "system", place))
                 self._mark(block, place)
         self._sealed = len(self._roles)
@@ -65,8 +65,9 @@ class TurnReader:
         elif not content:
             self._open(own)
         else:
+            path = f"messages[{index}].content"
             for k, block in enumerate(content):
-                place = Place(f"messages[{index}].content[{k}]", SPOT, index, k)
+                place = Place(path, k, SPOT, index)
                 part = self._blocks.read(block, role, place)
                 self._add("tool" if isinstance(part, ToolResult) else own, part)
                 if "cache_control" in block:
