@@ -31,6 +31,7 @@ __all__ = ("Edge", "error_reply")
 
 log = logging.getLogger(__name__)
 ADMIN = "admin"
+MOST_CANCELS, CANCEL_EVERY_S = 20, 0.05
 SAFE_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
@@ -146,11 +147,14 @@ class Edge:
         await self._idle.wait()
 
     async def abort(self) -> None:
-        """Cancel what is running and wait for its end."""
-        tasks = tuple(self._running)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Cancel what is running until it ends: a client that does not read holds even an end."""
+        for _ in range(MOST_CANCELS):
+            tasks = tuple(self._running)
+            if not tasks:
+                return
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=CANCEL_EVERY_S)
 
 
 CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})

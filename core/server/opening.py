@@ -6,13 +6,11 @@ import msgspec
 
 from tokenwire.core.config import Config
 from tokenwire.core.deployment import Deployment
-from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import KINDS, Host
 from tokenwire.core.ports.store import Store
 from tokenwire.core.server.backend import Opened, PluginRow
-from tokenwire.core.settings import Place
 
-__all__ = ("check_workers", "open_deployment", "open_process_store", "plugin_rows")
+__all__ = ("open_deployment", "plugin_rows")
 
 
 async def open_deployment(config: Config, store: Store | None) -> Opened:
@@ -47,28 +45,3 @@ def plugin_rows(host: Host) -> tuple[PluginRow, ...]:
                 )
             )
     return tuple(rows)
-
-
-def check_workers(config: Config) -> None:
-    """Raises ConfigError where several processes would each build an engine that holds a device."""
-    host = Host(replaces=config.replaces)
-    for model in config.models:
-        name = model.engine.plugin
-        if name in host.engines and host.engines.find(name).device:
-            raise ConfigError(
-                f"server.workers = {config.server.workers}: model '{model.name}' is on the engine"
-                f" '{name}', which holds a device and cannot be in several processes: set"
-                " server.workers: 1"
-            )
-
-
-async def open_process_store(config: Config) -> Store | None:
-    """The configured store, where it lives in one process and so must be lent to the workers."""
-    host = Host(replaces=config.replaces)
-    store: Store = host.build(
-        "store", config.cache.type, config.cache.settings, where=Place("", "cache")
-    )
-    if store.durability == "process":
-        return store
-    await store.close()
-    return None

@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 GRACE_S = 2.0
 """What replies get to leave, after the calls behind them have ended or were aborted."""
+CUT_S = 0.5
 SHARE_EVERY_S = 0.5
 
 
@@ -87,7 +88,7 @@ async def live(
     crashed = serving.done()
     readiness.draining = True
     server.stop()
-    await _drain(config.server.drain_timeout, opened, edge, orders)
+    await _drain(config.server.drain_timeout, opened, edge, server, orders)
     is_clean = await _ended(serving, server) and not crashed and not orders.abort.is_set()
     opened.close()
     sharing.cancel()
@@ -96,7 +97,9 @@ async def live(
     return 0 if is_clean else 1
 
 
-async def _drain(timeout_s: float, opened: Opened, edge: Edge, orders: Orders) -> None:
+async def _drain(
+    timeout_s: float, opened: Opened, edge: Edge, server: HttpServer, orders: Orders
+) -> None:
     """Running calls end by themselves, or are aborted after `timeout_s`; then their requests."""
     if edge.running:
         log.warning("stopping: %d requests are running, they get %g s", edge.running, timeout_s)
@@ -107,12 +110,16 @@ async def _drain(timeout_s: float, opened: Opened, edge: Edge, orders: Orders) -
     await _first(edge.idle(), orders.abort.wait(), timeout_s=left)
     if edge.running:
         log.warning("stopping: %d requests did not end and are cut off", edge.running)
+        server.cut()
         await edge.abort()
 
 
 async def _ended(serving: asyncio.Task[None], server: HttpServer) -> bool:
     """Whether the server let go of its last connection: one that never reads can hold it."""
     done, _ = await asyncio.wait({serving}, timeout=GRACE_S)
+    if not done:
+        server.cut()
+        done, _ = await asyncio.wait({serving}, timeout=CUT_S)
     if not done:
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)

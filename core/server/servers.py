@@ -30,6 +30,10 @@ class HttpServer(ABC):
     def stop(self) -> None:
         """Accept nothing more, close idle connections, let running requests end."""
 
+    @abstractmethod
+    def cut(self) -> None:
+        """Drop the connections that are left."""
+
 
 def http_server(kind: Literal["granian", "uvicorn"], edge: Edge) -> HttpServer:
     return GranianServer(edge) if kind == "granian" else UvicornServer(edge)
@@ -83,6 +87,9 @@ class GranianServer(HttpServer):
         if self._server is not None:
             self._server.stop()
 
+    def cut(self) -> None:
+        """granian gives no hold on connections: they end with their requests, or the process."""
+
 
 @final
 class UvicornServer(HttpServer):
@@ -101,11 +108,13 @@ class UvicornServer(HttpServer):
         self._server = Quiet(
             uvicorn.Config(
                 AsgiEdge(edge),
+                http="h11",  # Why: httptools has no bound on a request's head
                 lifespan="off",
                 ws="none",
                 log_config=None,
                 log_level="warning",
                 access_log=False,
+                proxy_headers=False,
                 server_header=False,
                 backlog=BACKLOG,
                 h11_max_incomplete_event_size=LARGEST_HEAD,
@@ -117,3 +126,8 @@ class UvicornServer(HttpServer):
 
     def stop(self) -> None:
         self._server.should_exit = True
+
+    def cut(self) -> None:
+        for connection in tuple(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()

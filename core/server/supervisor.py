@@ -20,7 +20,9 @@ import msgspec
 
 from tokenwire.core.config import Config, Secret
 from tokenwire.core.errors import ServiceError
+from tokenwire.core.host import Host
 from tokenwire.core.server.backend import Opener
+from tokenwire.core.server.lending import check_workers, open_process_store
 from tokenwire.core.server.orders import Orders
 from tokenwire.core.server.process import Started
 from tokenwire.core.server.shared_store import SharedStoreServer
@@ -63,10 +65,9 @@ async def supervise(
     on_started: Callable[[Started], None],
 ) -> int:
     """Until SIGTERM or SIGINT -> 0, or until workers cannot be kept alive -> 1, said in words."""
-    from tokenwire.core.server.opening import check_workers, open_process_store
-
-    check_workers(config)
-    store = await open_process_store(config)
+    host = Host(replaces=config.replaces)
+    check_workers(config, host)
+    store = await open_process_store(config, host)
     with tempfile.TemporaryDirectory(prefix="tokenwire-") as name:
         folder = Path(name)
         lender = SharedStoreServer(store, folder / "store.sock") if store is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 
 from tokenwire.core.config import Config
@@ -12,10 +13,11 @@ from tokenwire.core.events import Usage
 from tokenwire.core.exchange import ClientGone, Exchange
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS, CallEnded, CallStarted, Observer
-from tokenwire.core.ports.store import Store
+from tokenwire.core.ports.store import Incr, Store
 from tokenwire.core.prompt import Prompt, Span
 from tokenwire.core.recent import RecentPrompt
 from tokenwire.core.routes import RouteTable
+from tokenwire.core.secrets import read
 from tokenwire.core.server.backend import Opened, PluginRow
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import EngineCard, EngineStatus
@@ -31,6 +33,7 @@ class EchoCodec(Codec):
         Route("POST", "/hang", "Wait for the client to go"),
         Route("POST", "/bug", "Fail"),
         Route("GET", "/seen", "What the handlers saw"),
+        Route("GET", "/store", "Count in the store"),
         Route("GET", "/things/{thing}", "One thing"),
     )
 
@@ -48,7 +51,9 @@ class EchoCodec(Codec):
 class FakeFlow:
     """Plays what the paths above say, and notes what it saw."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store | None = None, key: str = "") -> None:
+        self.store = store
+        self.key = key
         self.routes = RouteTable([EchoCodec()])
         self.observers: list[Observer] = []
         self.seen: dict[str, float] = {"flooded": 0, "gone": 0, "running": 0}
@@ -84,7 +89,17 @@ class FakeFlow:
         await self._echo(request, exchange)
 
     async def _seen(self, request: HttpRequest, exchange: Exchange) -> None:
-        await exchange.reply(HttpReply(200, "application/json", json.dumps(self.seen).encode()))
+        told = {**self.seen, "process": str(os.getpid())}
+        await exchange.reply(HttpReply(200, "application/json", json.dumps(told).encode()))
+
+    async def _store(self, request: HttpRequest, exchange: Exchange) -> None:
+        assert self.store is not None
+        told = {
+            "process": os.getpid(),
+            "key": self.key,
+            "count": await self.store.apply(Incr(), "test", "calls"),
+        }
+        await exchange.reply(HttpReply(200, "application/json", json.dumps(told).encode()))
 
     async def _stream(self, request: HttpRequest, exchange: Exchange) -> None:
         plan = json.loads(request.body)
@@ -131,8 +146,8 @@ class FakeFlow:
 
 
 class FakeDeployment:
-    def __init__(self) -> None:
-        self.flow = FakeFlow()
+    def __init__(self, store: Store | None = None, key: str = "") -> None:
+        self.flow = FakeFlow(store, key)
         self.scripts = None
         self.drained = False
         self.is_ready = (True, "")
@@ -162,7 +177,8 @@ ROW = PluginRow("codec", "echo", "tests", "1", "", {})
 
 
 async def open_fake(config: Config, store: Store | None) -> Opened:
-    return Opened(FakeDeployment(), (ROW,))
+    key = "".join(read(secret, os.environ).decode() for secret in config.server.keys)
+    return Opened(FakeDeployment(store, key), (ROW,))
 
 
 async def open_broken(config: Config, store: Store | None) -> Opened:
