@@ -35,6 +35,8 @@ __all__ = (
 )
 
 PartKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
+Data: TypeAlias = bytes
+"""Why: a field called `bytes` hides the type from whoever evaluates the annotations."""
 FinishReason: TypeAlias = Literal[
     "stop", "stop_sequence", "length", "context_length", "tool_calls", "cancelled"
 ]
@@ -86,7 +88,7 @@ class TokenLogprob(Struct, frozen=True):
 
     id: int
     text: str
-    bytes: bytes
+    bytes: Data
     logprob: float
     top: tuple[TokenLogprob, ...] = ()
 

@@ -6,6 +6,7 @@ to stop, and counts. Knows no protocol.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import final
 
@@ -59,6 +60,30 @@ def failure(finish: Finish) -> Failed | None:
 
 
 @final
+class History:
+    """The ids received of one choice, wanted or not; those before a restore are only counted."""
+
+    __slots__ = ("_before", "_ids", "extend")
+
+    def __init__(self, before: int = 0) -> None:
+        self._before = before
+        self._ids = array("I")
+        self.extend = self._ids.extend
+
+    @property
+    def length(self) -> int:
+        return self._before + len(self._ids)
+
+    def agrees(self, at: int, ids: Sequence[int]) -> bool:
+        """Whether `ids`, which begin at `at`, repeat what is held, as far as it is known."""
+        if not 0 <= at <= self.length <= at + len(ids):
+            return False
+        start = max(at, self._before)
+        known = self._ids[start - self._before :]
+        return list(known) == list(ids[start - at : start - at + len(known)])
+
+
+@final
 class Generation:
     """`push` each delta. `is_over` after the last event; `unwanted` names choices to abort."""
 
@@ -82,7 +107,7 @@ class Generation:
         self._decoders = decoders
         self._fingerprint = fingerprint
         self._counts = NO_COUNTS
-        self._histories = [0] * len(decoders)  # Tokens received a choice, wanted or not.
+        self._histories = [History() for _ in decoders]
         self._finished = [False] * len(decoders)
         self._left = len(decoders)
         self._started = False
@@ -122,17 +147,20 @@ class Generation:
         decoder = self._decoders[choice]
         ids: Sequence[int] = delta.ids
         logprobs = delta.logprobs
-        held = self._histories[choice]
-        if delta.at != held:
-            if delta.at > held or delta.at + len(ids) < held:
+        history = self._histories[choice]
+        if delta.at != history.length:
+            overlap = history.length - delta.at
+            if not history.agrees(delta.at, ids):
                 self.failed_finish = Finish(
                     FinishKind.ERROR,
                     FinishCause.INTERNAL,
-                    message=f"delta of choice {choice} at {delta.at}, but {held} tokens are held",
+                    message=f"choice {choice}: a delta at {delta.at} with {len(ids)} ids does not"
+                    f" go on from the {history.length} tokens that are held",
                 )
                 return [*events, self._fail(Failed(*INTERNAL))]
-            ids, logprobs = ids[held - delta.at :], logprobs[held - delta.at :]
-        self._histories[choice] = held + len(ids)
+            ids, logprobs = ids[overlap:], logprobs[overlap:]
+        if ids:
+            history.extend(ids)
         if ids and decoder.stopped is None:
             events += decoder.push(ids, logprobs)
             if decoder.stopped is not None and finish is None:
@@ -173,7 +201,7 @@ class Generation:
         """State as msgpack-able builtins, flat in the answer's length."""
         return (
             msgspec.to_builtins(self._counts),
-            self._histories,
+            [history.length for history in self._histories],
             self._finished,
             self._started,
             self.computed_tokens,
@@ -186,8 +214,11 @@ class Generation:
             state, tuple[Counts, list[int], list[bool], bool, int, list[object]]
         )
         if not len(histories) == len(finished) == len(decoders) == len(self._decoders):
-            raise msgspec.ValidationError(f"state of {len(decoders)} choices, not our number")
-        self._counts, self._histories, self._finished = counts, histories, finished
+            raise msgspec.ValidationError(
+                f"wanted the state of {len(self._decoders)} choices, got {len(decoders)}"
+            )
+        self._counts, self._finished = counts, finished
+        self._histories = [History(length) for length in histories]
         self._started, self.computed_tokens = started, computed
         self._left = finished.count(False)
         for decoder, saved in zip(self._decoders, decoders, strict=True):

@@ -17,10 +17,13 @@ from tokenwire.core.ports.codec import Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS
 from tokenwire.core.tokens import TokenDelta
 
-__all__ = ("CREDIT_WINDOW", "AnswerStream")
+__all__ = ("CREDIT_STEP", "CREDIT_WINDOW", "AnswerStream")
 
 CREDIT_WINDOW = 1024
 """Tokens that may wait for a slow client, beside what the engine itself holds."""
+
+CREDIT_STEP = CREDIT_WINDOW // 4
+"""Credit is given back in portions of so many tokens: a frame a token would cost more than it."""
 
 
 @final
@@ -57,7 +60,7 @@ class AnswerStream:
         self._timer: asyncio.TimerHandle | None = None
         self._interval = self._active_at = 0.0
         self._last_at = 0.0
-        self._tokens = 0  # Since the last `taken`.
+        self._tokens = 0  # Since credit was last given back.
         self._fresh = False  # Whether this step brought tokens.
         self._began = False
         self.gone = False
@@ -174,6 +177,8 @@ class AnswerStream:
         return bool(self._chunks)
 
     def taken(self) -> int:
-        """Tokens received since the last call: credit to give back once their bytes are sent."""
+        """Tokens whose bytes were sent and whose credit is due back: 0, or CREDIT_STEP at least."""
+        if self._tokens < CREDIT_STEP:
+            return 0
         tokens, self._tokens = self._tokens, 0
         return tokens

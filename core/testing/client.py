@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, TypeVar, final
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +17,8 @@ from tokenwire.core.host import Host
 from tokenwire.core.wire import HttpReply, HttpRequest, SseMessage, SseReader
 
 __all__ = ("MOCK", "LocalClient", "Recording", "Response")
+
+T = TypeVar("T")
 
 MOCK = Config(
     models=(
@@ -119,6 +121,10 @@ class LocalClient:
         deployment = await Deployment.start(self._config, self._host)
         await deployment.loaded()
         return deployment
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something in the deployment's own loop."""
+        return self._runner.run(work)
 
     def script(self, name: str, body: object) -> None:
         """Tell the mock what to produce (the header `x-mock-script` asks for it)."""
