@@ -107,11 +107,12 @@ class Connector:
             options["credential_provider"] = _Secrets(settings.username, settings.password)
         if settings.ca_file is not None and url.startswith("rediss:"):
             options["ssl_ca_certs"] = settings.ca_file
-        # Why: the breaker decides about trying again, and a lost op must not be sent twice.
+        # Why: each call is bounded as a whole by the breaker, waiting for a connection included;
+        # it decides about trying again, too, and a lost op must not be sent twice.
         return BlockingConnectionPool.from_url(
             url,
             max_connections=settings.connections,
-            timeout=settings.timeout_s,
+            timeout=None,
             socket_connect_timeout=settings.timeout_s,
             socket_timeout=None,
             retry=Retry(NoBackoff(), 0),
