@@ -15,16 +15,19 @@ Knows no store. Uses namespaces of its own, so it can run against a server that 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.store import Store
 from tokenwire.core.testing.laws import LawBroken
 from tokenwire.core.testing.store_bench import PORT, Advance, Bench, Make
 from tokenwire.core.testing.store_model import model
 from tokenwire.core.testing.store_op_laws import CONCURRENT, OPS
 from tokenwire.core.testing.store_value_laws import VALUES
 
-__all__ = ("LAWS", "run_store_kit")
+__all__ = ("LAWS", "conform", "run_store_kit")
 
 Law: TypeAlias = Callable[[Bench], Coroutine[Any, Any, None]]
 
@@ -59,3 +62,18 @@ def run_store_kit(
         except Exception as error:
             detail = f"wanted no exception, got {type(error).__name__}: {error}"
             raise LawBroken(PORT, name, detail) from error
+
+
+def conform(host: Host, name: str) -> tuple[str, ...]:
+    """Runs the kit for an installed store with its default settings; the laws that hold."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Store]:
+        store = host.stores.build(name, {}, lone_services(), f"store.{name}")
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    run_store_kit(make)
+    return LAWS
