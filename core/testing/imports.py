@@ -37,9 +37,10 @@ def impurities(roots: Iterable[str]) -> Iterator[str]:
     Imports are followed through tokenwire and the packages that `roots` are of, functions included,
     `if TYPE_CHECKING` left out. Libraries are not followed, only banned by name.
     """
-    own = {"tokenwire", *(root.partition(".")[0] for root in roots)}
+    # Why: bases such as abc.ABC are of the standard library, which is judged by name only.
+    stack = [root for root in roots if root.partition(".")[0] not in sys.stdlib_module_names]
+    own = {"tokenwire", *(root.partition(".")[0] for root in stack)}
     seen: set[str] = set()
-    stack = list(roots)
     while stack:
         name = stack.pop()
         if name in seen or name.startswith(REGISTRATION):
