@@ -29,7 +29,10 @@ from tokenwire.plugins.protocols.messages.ledger import Ledger
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.signature import is_ours
 
-__all__ = ("BlockReader", "Place")
+__all__ = ("SEARCH_RESULT", "BlockReader", "Place")
+
+SEARCH_RESULT: Final = "search_result"
+"""Under this key a document keeps the search result that it was."""
 
 T = TypeVar("T", bound=Struct)
 Block = Mapping[str, object]
@@ -73,6 +76,7 @@ class BlockReader:
             "text": self._text,
             "image": self._image,
             "document": self._document,
+            "search_result": self._search_result,
             "thinking": self._thinking,
             "redacted_thinking": self._redacted,
             "tool_use": self._tool_use,
@@ -129,23 +133,37 @@ class BlockReader:
             case schema.UrlSource(url):
                 return Document(url=self._url(url, place), title=title, extra=extra)
             case schema.ContentSource(content):
-                text = content if isinstance(content, str) else self._joined(content, place)
+                text = content if isinstance(content, str) else self._content(content, place)
                 whole = {**extra, "source": given.source}
                 return Document(text=text, title=title, extra=whole)
             case _:
                 raise _wrong_source(given.source, place, "base64, text, url or content")
 
-    def _joined(self, content: list[schema.Json], place: Place) -> str:
-        """The text of a document given as blocks; its pictures are listed as ignored."""
+    def _search_result(self, block: Block, place: Place) -> Document:
+        """What was found reaches the model as a document; the block itself is kept whole."""
+        given = to_struct(block, schema.SearchResultParam, at=place.at)
+        self._extra(block, schema.SearchResultParam.__struct_fields__, place)
+        text = self._joined(given.content, f"{place.at}.content", f"{place.spot}.content[]")
+        kept = {key: value for key, value in block.items() if key != "cache_control"}
+        return Document(
+            text=text, title=given.title, name=given.source, extra={SEARCH_RESULT: kept}
+        )
+
+    def _joined(self, content: list[schema.Json], path: str, spot: str) -> str:
+        """The text of what is given as blocks; pictures among them are listed as ignored."""
         texts = []
         for k, block in enumerate(content):
-            inner = Place(f"{place.at}.source.content", k, f"{place.spot}.source.content[]")
+            inner = Place(path, k, spot)
             part = self.read(block, "", inner)
             if isinstance(part, Text):
                 texts.append(part.text)
             elif not isinstance(part, Opaque):
                 self._ledger.add(f"{inner.spot}[type={block['type']}]")
         return "\n".join(texts)
+
+    def _content(self, content: list[schema.Json], place: Place) -> str:
+        at, spot = f"{place.at}.source.content", f"{place.spot}.source.content[]"
+        return self._joined(content, at, spot)
 
     def _source(self, source: schema.Json, place: Place) -> Struct | None:
         kind = source.get("type")

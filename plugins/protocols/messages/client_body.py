@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from msgspec import Raw
@@ -24,6 +24,7 @@ from tokenwire.core.dialogue import (
     ToolSpec,
     Turn,
 )
+from tokenwire.plugins.protocols.messages.blocks import SEARCH_RESULT
 
 __all__ = ("DEFAULT_MAX_TOKENS", "request_body")
 
@@ -108,6 +109,8 @@ def _block(part: Part) -> Json:
             return {"type": "text", "text": text, **part.extra}
         case Image():
             return {"type": "image", "source": _source(part), **part.extra}
+        case Document() if isinstance(part.extra.get(SEARCH_RESULT), Mapping):
+            return dict(cast(Mapping[str, object], part.extra[SEARCH_RESULT]))
         case Document():
             source = _source(part)
             title = {"title": part.title} if part.title is not None else {}

@@ -44,6 +44,7 @@ T = TypeVar("T", bound=Struct)
 __all__ = ("MIN_BUDGET", "USED", "decode_call")
 
 MIN_BUDGET: Final = 1024
+LEAST_TOP_P: Final = 1e-6
 USED: Final = schema.Body.__struct_fields__
 INTERLEAVED: Final = "interleaved-thinking"
 TURN_FIELDS: Final = schema.Turn.__struct_fields__
@@ -89,7 +90,12 @@ class _Reader:
         return kind(
             model=body.model,
             dialogue=dialogue,
-            sampling=Sampling(temperature=body.temperature, top_p=body.top_p, top_k=body.top_k),
+            sampling=Sampling(
+                temperature=body.temperature,
+                # Why: 0 leaves the likeliest token; to engines an empty choice is an error.
+                top_p=None if body.top_p is None else max(body.top_p, LEAST_TOP_P),
+                top_k=body.top_k,
+            ),
             stopping=Stopping(max_tokens=body.max_tokens, strings=tuple(body.stop_sequences or ())),
             output=Output(stream=bool(body.stream)),
             identity=Identity(user=user.user_id if user is not None else None),

@@ -110,7 +110,10 @@ class StreamReply(Reply):
                 self._unread.append(event.text)
                 if len(self._unread) >= BATCH:
                     self._read_thoughts()
-            return self._prefix + _json(event.text) + DELTA_END
+            data = _json(event.text)
+            if not event.text.isascii():
+                data = shapes.escaped(data)
+            return self._prefix + data + DELTA_END
         return self._push(event)
 
     def _push(self, event: Event) -> bytes:
@@ -121,7 +124,7 @@ class StreamReply(Reply):
             case Started():
                 self._fingerprint = event.fingerprint
                 message = shapes.message(self._stamp, self._model, shapes.usage_at_start(event))
-                return sse(_json(wire.MessageStart(message)), b"message_start")
+                return _sse(wire.MessageStart(message), b"message_start")
             case PartStart():
                 return self._open(event)
             case PartEnd():
@@ -134,10 +137,11 @@ class StreamReply(Reply):
             case Usage():
                 assert self._end is not None
                 delta = wire.MessageDelta(shapes.stop_delta(self._end), shapes.total_usage(event))
-                return sse(_json(delta), b"message_delta") + STOP
+                return _sse(delta, b"message_delta") + STOP
             case Failed():
                 self._prefix = b""
-                return sse(envelope(event.kind, event.message, self._stamp.id), b"error")
+                data = envelope(event.kind, event.message, self._stamp.id)
+                return sse(shapes.escaped(data), b"error")
 
     def _open(self, event: PartStart) -> bytes:
         block: wire.Block
@@ -153,7 +157,7 @@ class StreamReply(Reply):
                 self._tools += 1
         self._kind, self._has_delta = event.kind, False
         self._prefix = _delta_prefix(self._index, event.kind)
-        return sse(_json(wire.BlockStart(self._index, block)), b"content_block_start")
+        return _sse(wire.BlockStart(self._index, block), b"content_block_start")
 
     def _close(self) -> bytes:
         last = b""
@@ -161,11 +165,11 @@ class StreamReply(Reply):
             self._read_thoughts()
             signature = sign(self._keys, self._fingerprint, self._digest.digest(), self._index)
             delta = wire.BlockDelta(self._index, wire.SignatureDelta(signature))
-            last = sse(_json(delta), b"content_block_delta")
+            last = _sse(delta, b"content_block_delta")
         elif self._kind == "tool_call" and not self._has_delta:
             # Why: clients join the pieces and read "" as {}, but some wait for a first piece.
             last = self._prefix + b'""' + DELTA_END
-        end = sse(_json(wire.BlockStop(self._index)), b"content_block_stop")
+        end = _sse(wire.BlockStop(self._index), b"content_block_stop")
         self._index += 1
         self._kind, self._prefix, self._digest = None, b"", None
         return last + end
@@ -218,6 +222,10 @@ class StreamReply(Reply):
         self._end = None
         if saved.reason is not None:
             self._end = Finished(0, saved.reason, saved.matched)
+
+
+def _sse(event: wire.StreamEvent, name: bytes) -> bytes:
+    return sse(shapes.escaped(_json(event)), name)
 
 
 def _delta_prefix(index: int, kind: PartKind) -> bytes:

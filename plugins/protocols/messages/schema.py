@@ -22,6 +22,7 @@ __all__ = (
     "OutputFormat",
     "RawBody",
     "RedactedParam",
+    "SearchResultParam",
     "TextParam",
     "TextSource",
     "ThinkingParam",
@@ -104,7 +105,7 @@ class Body(Struct, frozen=True):
     stream: bool | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Share | None = None
-    top_k: Annotated[int, Meta(ge=0)] | None = None
+    top_k: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     cache_control: CacheControl | None = None
 
 
@@ -124,6 +125,12 @@ class DocumentParam(Struct, frozen=True):
 class Base64Source(Struct, frozen=True):
     data: str
     media_type: str | None = None
+
+
+class SearchResultParam(Struct, frozen=True):
+    source: str
+    title: str
+    content: list[Json]
 
 
 class TextSource(Struct, frozen=True):

@@ -229,17 +229,36 @@ def test_documents(decode):
     )
 
 
+def test_search_results_reach_the_model_as_documents(decode):
+    found = {
+        "type": "search_result",
+        "source": "s",
+        "title": "t",
+        "content": [text("x"), text("y")],
+    }
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [found]}
+    call = decode(messages=[user({**found, "citations": {"enabled": True}}, result)])
+    document = call.dialogue.turns[1].parts[0].parts[0]
+    assert document == Document(text="x\ny", title="t", name="s", extra={"search_result": found})
+    assert call.dialogue.turns[0].parts[0].text == "x\ny"
+    assert call.ignored == ("messages[].content[].citations",)
+
+
+def test_top_p_of_nothing_leaves_one_token(decode):
+    assert 0 < decode(top_p=0).sampling.top_p < 0.001
+
+
 def test_blocks_that_we_do_not_run_are_kept_and_listed(decode):
-    search = {"type": "search_result", "source": "s", "title": "t", "content": [text("x")]}
+    upload = {"type": "container_upload", "file_id": "f"}
     hosted = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     reference = {"type": "tool_reference", "tool_name": "a"}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [reference]}
-    call = decode(messages=[user(search, result), assistant(hosted)])
-    assert call.dialogue.turns[0].parts == (Opaque("search_result", search),)
+    call = decode(messages=[user(upload, result), assistant(hosted)])
+    assert call.dialogue.turns[0].parts == (Opaque("container_upload", upload),)
     assert call.dialogue.turns[1].parts[0].parts == (Opaque("tool_reference", reference),)
     assert call.dialogue.turns[2].parts == (Opaque("server_tool_use", hosted),)
     assert call.ignored == (
-        "messages[].content[][type=search_result]",
+        "messages[].content[][type=container_upload]",
         "messages[].content[].content[][type=tool_reference]",
         "messages[].content[][type=server_tool_use]",
     )

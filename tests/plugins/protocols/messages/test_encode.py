@@ -205,6 +205,14 @@ def test_usage(encode):
     assert body(encode(answer(part("text", "a")), stream=False))["usage"] == total
 
 
+@pytest.mark.parametrize("kind", ["text", "reasoning", "tool_call"])
+def test_no_line_of_a_stream_breaks_in_text(encode, kind):
+    text = "a\u2028b\u2029c\u0085d\x0be\r\nf"
+    data = encode([*answer(part(kind, text, name=text))[:-2], Failed(ErrorKind.INTERNAL, text)])
+    assert data.decode().splitlines() == data.decode().split("\n")[:-1]
+    assert text in msgspec.json.decode(SseReader().push(data)[-1].data)["error"]["message"]
+
+
 def test_logprobs_are_left_out(encode):
     events = answer(part("text", "a"))
     assert encode([*events[:1], Logprobs(0, ()), *events[1:]]) == encode(events)
