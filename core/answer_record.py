@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tokenwire.core.token_codec import decode_msgpack, encode_msgpack
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import Counts, Finish, FinishCause, FinishKind, TokenDelta
+from tokenwire.core.tokens import Counts, Finish, FinishCause, FinishKind, IdLogprobs, TokenDelta
 
 __all__ = ("Answer", "condense", "pack", "relabel", "unpack")
 
@@ -85,38 +85,37 @@ def _ended_well(finish: Finish) -> bool:
 
 
 def _join(deltas: list[TokenDelta]) -> list[TokenDelta]:
-    runs = [_bare(deltas[0])]
-    for delta in deltas[1:]:
-        if _can_join(runs[-1], delta):
-            runs[-1] = _joined(runs[-1], delta)
-        else:
-            runs.append(_bare(delta))
-    return runs
+    runs: list[list[TokenDelta]] = []
+    size, kind = 0, None
+    for delta in deltas:
+        # Why: log probabilities stand one to one with ids, or not at all.
+        own = (delta.forced, bool(delta.logprobs)) if delta.ids else kind
+        is_special = delta.prompt_logprobs is not None or delta.vectors or delta.scores
+        size += len(delta.ids)
+        if not runs or is_special or size > JOIN or (own != kind and kind is not None):
+            runs.append([])
+            size = len(delta.ids)
+        runs[-1].append(delta)
+        kind = own
+    return [_joined(run) for run in runs]
 
 
-def _bare(delta: TokenDelta) -> TokenDelta:
-    return replace(delta, job="", attempt=0)
-
-
-def _can_join(run: TokenDelta, delta: TokenDelta) -> bool:
-    if delta.prompt_logprobs is not None or delta.vectors or delta.scores:
-        return False
-    if not delta.ids:
-        return not delta.logprobs
-    if len(run.ids) + len(delta.ids) > JOIN or (run.ids and run.forced != delta.forced):
-        return False
-    # Why: log probabilities stand one to one with ids, or not at all.
-    return not run.ids or bool(run.logprobs) == bool(delta.logprobs)
-
-
-def _joined(run: TokenDelta, delta: TokenDelta) -> TokenDelta:
+def _joined(run: list[TokenDelta]) -> TokenDelta:
+    ids = TokenIds()
+    logprobs: list[IdLogprobs] = []
+    for delta in run:
+        ids.extend(delta.ids)
+        logprobs += delta.logprobs
+    told = [delta.counts for delta in run if delta.counts is not None]
     return replace(
-        run,
-        ids=TokenIds(run.ids + delta.ids),
-        logprobs=run.logprobs + delta.logprobs,
-        forced=delta.forced if delta.ids else run.forced,
-        counts=delta.counts or run.counts,
-        finish=delta.finish,
+        run[0],
+        job="",
+        attempt=0,
+        ids=ids,
+        logprobs=tuple(logprobs),
+        forced=any(delta.forced for delta in run if delta.ids),
+        counts=told[-1] if told else None,
+        finish=run[-1].finish,
     )
 
 
