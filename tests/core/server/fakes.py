@@ -17,11 +17,13 @@ from tokenwire.core.ports.store import Incr, Store
 from tokenwire.core.prompt import Prompt, Span
 from tokenwire.core.recent import RecentPrompt
 from tokenwire.core.routes import RouteTable
+from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.secrets import read
 from tokenwire.core.server.backend import Opened, PluginRow
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import EngineCard, EngineStatus
 from tokenwire.core.wire import HttpReply, HttpRequest, Route
+from tokenwire.plugins.cache.memory.store import MemoryStore
 
 
 class EchoCodec(Codec):
@@ -148,7 +150,7 @@ class FakeFlow:
 class FakeDeployment:
     def __init__(self, store: Store | None = None, key: str = "") -> None:
         self.flow = FakeFlow(store, key)
-        self.scripts = None
+        self.scripts: ScriptBook | None = None
         self.drained = False
         self.is_ready = (True, "")
 
@@ -179,6 +181,19 @@ ROW = PluginRow("codec", "echo", "tests", "1", "", {})
 async def open_fake(config: Config, store: Store | None) -> Opened:
     key = "".join(read(secret, os.environ).decode() for secret in config.server.keys)
     return Opened(FakeDeployment(store, key), (ROW,))
+
+
+async def open_scripted(config: Config, store: Store | None) -> Opened:
+    """As if a mock model were served."""
+    deployment = FakeDeployment()
+    deployment.scripts = ScriptBook(MemoryStore(max_bytes=1 << 20))
+    return Opened(deployment)
+
+
+async def open_unready(config: Config, store: Store | None) -> Opened:
+    deployment = FakeDeployment()
+    deployment.is_ready = (False, "m: its engine is loading")
+    return Opened(deployment)
 
 
 async def open_broken(config: Config, store: Store | None) -> Opened:
