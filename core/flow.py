@@ -187,8 +187,8 @@ class Flow:
                 await self._go(work, answer=relabel(flight.answer, planned.job.job))
                 return
             record: list[TokenDelta] = []
-            await self._go(work, record=record)
-            flight.keep(_ended(record), n=planned.job.n)
+            if await self._go(work, record=record):
+                flight.keep(record, n=planned.job.n)
 
     async def _go(
         self,
@@ -196,8 +196,8 @@ class Flow:
         *,
         answer: Sequence[TokenDelta] | None = None,
         record: list[TokenDelta] | None = None,
-    ) -> None:
-        """Run it and tell of it, however it ends."""
+    ) -> bool:
+        """Run it and tell of it, however it ends -> whether it ended well."""
         call, codec, job = work.call, work.codec, work.planned.job
         dispatcher = work.model.engine()
         reply = codec.reply(call, work.stamp)
@@ -226,6 +226,8 @@ class Flow:
             await run.go()
             if stream.generation.failed is not None:
                 outcome = stream.generation.failed.kind.word
+            if record is not None:
+                record += _ends(record, stream.generation.stopped)
         except (ClientGone, asyncio.CancelledError):
             outcome, status = ErrorKind.CLIENT_CLOSED.word, ErrorKind.CLIENT_CLOSED.status
             raise
@@ -250,6 +252,7 @@ class Flow:
                 )
             now = asyncio.get_running_loop().time()
             tale.end(stream, outcome, status, now, is_cached=answer is not None)
+        return outcome == "ok"
 
 
 class _Work(Struct, frozen=True):
@@ -276,18 +279,15 @@ class _Work(Struct, frozen=True):
         )
 
 
-def _ended(record: list[TokenDelta]) -> list[TokenDelta]:
-    """The record with an end for each choice that a stop string ended: the engine was told to stop,
-    and its own last delta is not waited for. A replay meets the stop string before this end."""
-    ends: dict[int, TokenDelta] = {}
-    for delta in record:
-        if delta.choice not in ends or delta.at >= ends[delta.choice].at:
-            ends[delta.choice] = delta
-    stopped = Finish(FinishKind.STOP, FinishCause.SEQUENCE)
-    return record + [
-        TokenDelta(last.job, last.at + len(last.ids), choice=choice, finish=stopped)
-        for choice, last in ends.items()
-        if last.finish is None
+def _ends(record: Sequence[TokenDelta], stopped: Sequence[int]) -> list[TokenDelta]:
+    """For choices that ended here: the engine was told to stop, and its own last delta, which may
+    not have come yet, is not waited for."""
+    lasts = {delta.choice: delta for delta in record}
+    finish = Finish(FinishKind.ABORT, FinishCause.STOP_TEXT)
+    return [
+        TokenDelta(last.job, last.at + len(last.ids), choice=choice, finish=finish)
+        for choice in stopped
+        if (last := lasts[choice]).finish is None
     ]
 
 

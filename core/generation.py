@@ -178,6 +178,11 @@ class Generation:
             self.usage = self.count()
             events.append(self.usage)
 
+    @property
+    def stopped(self) -> tuple[int, ...]:
+        """Choices that ended here, by a stop string or for want of need, not by the engine."""
+        return tuple(k for k, decoder in enumerate(self._decoders) if decoder.stopped is not None)
+
     def fail(self, failed: Failed) -> list[Event]:
         """End the answer from outside: the engine is gone, or time is up."""
         return [] if self.is_over else [self._fail(failed)]
