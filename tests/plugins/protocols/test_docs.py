@@ -1,0 +1,125 @@
+"""docs/protocols.md says what the code does: fields, blocks, endings, errors, losses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
+from tokenwire.core.signing import Keyring
+from tokenwire.core.wire import HttpRequest
+from tokenwire.plugins.protocols.chat_completions import schema as chat_schema
+from tokenwire.plugins.protocols.chat_completions.chunks import FINISH_REASONS
+from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
+from tokenwire.plugins.protocols.messages import schema as messages_schema
+from tokenwire.plugins.protocols.messages.codec import MessagesCodec
+from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
+
+TEXT = (Path(__file__).parents[3] / "docs" / "protocols.md").read_text()
+MESSAGES = MessagesCodec(Keyring([b"a key of the tests' own, 32 bytes"]))
+CHAT = ChatCompletions()
+SMALLEST = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}]}
+
+
+def section(title):
+    found = re.search(rf"^### {title}\n(.*?)(?=^##)", TEXT, re.DOTALL | re.MULTILINE)
+    assert found, f"docs/protocols.md has no section {title!r}"
+    return found.group(1)
+
+
+def rows(title):
+    """Each row's cells, without their code marks; not the head."""
+    lines = [line for line in section(title).splitlines() if line.startswith("|")][2:]
+    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+
+
+def table(title):
+    return {row[0]: row[1] for row in rows(title)}
+
+
+@pytest.mark.parametrize(
+    ("title", "fields"),
+    [
+        ("Messages: fields", messages_schema.Body.__struct_fields__),
+        ("Chat Completions: fields", chat_schema.Request.__struct_fields__),
+    ],
+)
+def test_fields_that_are_read_are_documented(title, fields):
+    documented = table(title)
+    assert set(fields) == {name for name, how in documented.items() if how != "ignored"}
+    assert set(documented.values()) <= {"used", "emulated", "refused", "ignored"}
+
+
+@pytest.mark.parametrize(
+    ("title", "codec"), [("Messages: fields", MESSAGES), ("Chat Completions: fields", CHAT)]
+)
+def test_fields_that_are_ignored_are_listed(title, codec):
+    for path in (name for name, how in table(title).items() if how == "ignored"):
+        name, _, inner = path.partition(".")
+        value = {"type": "adaptive", inner: "x"} if inner else "x"
+        body = msgspec.json.encode({**SMALLEST, name: value})
+        ignored = codec.decode(HttpRequest("POST", codec.routes[0].path, body=body)).ignored
+        assert path in ignored
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, how in table("Chat Completions: fields").items() if how == "refused"]
+)
+def test_fields_that_are_refused_are_named(name):
+    body = msgspec.json.encode({**SMALLEST, name: {"a": 1}})
+    with pytest.raises(RequestError, match=name):
+        CHAT.decode(HttpRequest("POST", "/v1/chat/completions", body=body))
+
+
+BLOCKS = {
+    "text": {"text": "a"},
+    "image": {"source": {"type": "url", "url": "http://h/x"}},
+    "document": {"source": {"type": "text", "data": "a"}},
+    "search_result": {"source": "s", "title": "t", "content": []},
+    "tool_use": {"id": "t", "name": "a", "input": {}},
+    "tool_result": {"tool_use_id": "t"},
+    "thinking": {"thinking": "t"},
+    "redacted_thinking": {"data": "x"},
+}
+
+
+@pytest.mark.parametrize("kind", table("Messages: blocks"))
+def test_blocks(kind):
+    role = "assistant" if kind in ("tool_use", "thinking", "redacted_thinking") else "user"
+    messages = [{"role": role, "content": [{"type": kind, **BLOCKS[kind]}]}]
+    body = msgspec.json.encode({**SMALLEST, "messages": messages})
+    ignored = MESSAGES.decode(HttpRequest("POST", "/v1/messages", body=body)).ignored
+    is_ignored = f"messages[].content[][type={kind}]" in ignored
+    assert is_ignored == (table("Messages: blocks")[kind] == "ignored")
+
+
+def test_endings():
+    assert table("Messages: order of events") == STOP_REASONS
+    assert table("Chat Completions: order of chunks") == FINISH_REASONS
+
+
+@pytest.mark.parametrize("kind", ErrorKind)
+def test_errors(kind):
+    error = ServiceError(kind, "x")
+    reply = MESSAGES.encode_error(error, "r")
+    type_ = msgspec.json.decode(reply.body)["error"]["type"]
+    rows_ = {row[0]: row[1:] for row in rows("Messages: errors")}
+    assert rows_[kind.word] == [str(reply.status), type_]
+    reply = CHAT.encode_error(error, "r")
+    said = msgspec.json.decode(reply.body)["error"]
+    rows_ = {row[0]: row[1:] for row in rows("Chat Completions: errors")}
+    assert rows_[kind.word] == [str(reply.status), said["type"], said["code"] or ""]
+
+
+@pytest.mark.parametrize(
+    ("title", "codec"),
+    [
+        ("Messages: what the wire cannot carry", MESSAGES),
+        ("Chat Completions: what the wire cannot carry", CHAT),
+    ],
+)
+def test_losses(title, codec):
+    assert set(re.findall(r"`(\w+)`", section(title))) == codec.losses
