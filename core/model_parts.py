@@ -18,6 +18,7 @@ from tokenwire.core.factory import Services
 from tokenwire.core.host import Host
 from tokenwire.core.jobs import JobBuilder
 from tokenwire.core.ports.dialect import ParserMaker, Template
+from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.registry import Registry
 from tokenwire.core.rendering import Renderer
 from tokenwire.core.served import ServedModel
@@ -45,7 +46,8 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
         context_length=config.context_length,
     )
     use = config.tokenizer or _own_tokenizer(config, checkpoint)
-    tokenizer = host.tokenizers.build(use.plugin, use.settings, services, f"{where}.tokenizer")
+    spelling = {"sentencepiece": True} if config.dialect == "sentencepiece" else {}
+    tokenizer: Tokenizer = _build(host.tokenizers, use, spelling, services, where)
     services = replace(services, tokenizer=tokenizer)
     name, why = pick(_template_source(config, checkpoint), config.dialect)
     dialect = host.dialects.build(name, {}, services, f"{where}.dialect")
@@ -113,7 +115,7 @@ def _build(
     services: Services,
     where: str,
 ) -> Any:
-    """Build a template or parser; keys of the model go to those that have such a setting."""
+    """Build it; `given` goes to plugins that have such a setting, under what the use itself says."""
     known = {field.name for field in fields(registry.find(use.plugin, where).settings)}
     settings = {key: value for key, value in given.items() if key in known} | dict(use.settings)
     return registry.build(use.plugin, settings, services, f"{where}.{registry.kind}")

@@ -23,6 +23,8 @@ class TokenIds(array):  # type: ignore[type-arg]
 
     def __new__(cls, ids: Iterable[int] = ()) -> TokenIds:
         """Raises OverflowError for an id outside uint32, TypeError for what is no int."""
+        if ids.__class__ is bytes:
+            raise TypeError("wanted ids, got bytes: use from_le, or list(data)")
         return array.__new__(cls, "I", ids)  # type: ignore[return-value]
 
     @classmethod
