@@ -64,7 +64,8 @@ class Choice:
         self._progress = progress
         self._likely = likely
         self._vocab_size = vocab_size
-        self._acts = lines.again and acts(job.sampling)
+        has_masks = job.stopping.min_tokens > 0 and len(job.stopping.stop_ids) > 0
+        self._acts = lines.again and (acts(job.sampling) or has_masks)
         sequences = job.stopping.sequences
         self._is_plain = not self._acts and job.reasoning is None and not sequences
         self._at = 0
