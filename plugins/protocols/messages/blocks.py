@@ -22,7 +22,7 @@ from tokenwire.core.dialogue import (
     ToolResult,
 )
 from tokenwire.core.errors import RequestError
-from tokenwire.core.json_body import to_struct
+from tokenwire.core.json_body import check_depth, to_struct
 from tokenwire.core.signing import Keyring
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.ledger import Ledger
@@ -93,7 +93,7 @@ class BlockReader:
             self._ledger.add(f"{place.spot}[type={kind}]")
             return Opaque(kind, block)
         if role == "system" and kind != "text":
-            raise _wrong(f"{place.at}.type", f"must be text in a system message, not {kind}")
+            raise _wrong(f"{place.at}.type", f"must be text in a system message, not {kind[:64]}")
         if ONLY_IN.get(kind, role) != role:
             raise _wrong(
                 f"{place.at}.type",
@@ -205,7 +205,9 @@ class BlockReader:
             self._ledger.add(f"{place.spot}.input")
             if arguments is None:
                 arguments = "{}"
-            elif not isinstance(arguments, str):
+            elif isinstance(arguments, str):
+                check_depth(arguments, param=f"{place.at}.input")
+            else:
                 arguments = self._raw.tool_input(place.message, place.index)
         return ToolCall(given.id, given.name, arguments, extra=extra)
 

@@ -155,7 +155,9 @@ class _Reader:
             return ResponseFormat()
         if wanted.type != "json_schema":
             param = f"{spot}.type"
-            raise RequestError(f"{param} must be json_schema, not {wanted.type!r}", param=param)
+            raise RequestError(
+                f"{param} must be json_schema, not {wanted.type[:64]!r}", param=param
+            )
         return ResponseFormat("json_schema", text=self._raw.format_schema())
 
     def _reasoning(self, effort: str | None) -> ReasoningSettings:
@@ -175,7 +177,7 @@ class _Reader:
                 self._ledger.add("thinking.type=between_tools")
                 return ReasoningSettings("off", effort=effort)
         raise RequestError(
-            f"thinking.type must be one of {', '.join(THINKING)}, not {given.type!r}",
+            f"thinking.type must be one of {', '.join(THINKING)}, not {given.type[:64]!r}",
             param="thinking.type",
         )
 

@@ -37,7 +37,7 @@ def read_tools(
         if given.name in specs:
             param = f"tools[{k}].name"
             raise RequestError(
-                f"{param} must be unique, but {given.name!r} came before", param=param
+                f"{param} must be unique, but {given.name[:64]!r} came before", param=param
             )
         specs[given.name] = ToolSpec(
             given.name,
@@ -77,11 +77,12 @@ def read_choice(given: schema.ToolChoiceParam, tools: tuple[ToolSpec, ...]) -> T
         case "tool" if given.name is not None and any(t.name == given.name for t in tools):
             return ToolChoice("named", (given.name,), parallel=parallel)
         case "tool":
+            name = given.name and given.name[:64]
             raise RequestError(
-                f"tool_choice.name must name a tool of `tools`, not {given.name!r}",
+                f"tool_choice.name must name a tool of `tools`, not {name!r}",
                 param="tool_choice.name",
             )
     raise RequestError(
-        f"tool_choice.type must be auto, any, tool or none, not {given.type!r}",
+        f"tool_choice.type must be auto, any, tool or none, not {given.type[:64]!r}",
         param="tool_choice.type",
     )

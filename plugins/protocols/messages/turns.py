@@ -56,7 +56,7 @@ class TurnReader:
         if role not in ROLES:
             param = f"messages[{index}].role"
             raise RequestError(
-                f"{param} must be user, assistant or system, not {role!r}", param=param
+                f"{param} must be user, assistant or system, not {role[:64]!r}", param=param
             )
         content = turn.content
         own = cast(Role, role)

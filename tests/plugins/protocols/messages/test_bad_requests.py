@@ -42,6 +42,7 @@ WRONG = [
     (said("user", {**RESULT, "content": [USE]}), "messages[0].content[0].content[0].type", "role"),
     (said("user", {**RESULT, "content": 3}), "messages[0].content[0].content", "str | array"),
     (said("user", {**RESULT, "is_error": "no"}), "messages[0].content[0].is_error", "bool"),
+    (said("assistant", {**USE, "input": "[" * 500}), "messages[0].content[0].input", "deeper"),
     (said("assistant", {**USE, "name": 1}), "messages[0].content[0].name", "expected `str"),
     (said("user", {"type": "image"}), "messages[0].content[0].source", "missing"),
     (
