@@ -13,7 +13,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from tokenwire.core import __version__
 from tokenwire.core.config import ServerConfig
-from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
+from tokenwire.core.errors import CallError, ConfigError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.server.backend import Backend, Opened
 from tokenwire.core.server.edge import error_reply
@@ -26,6 +26,7 @@ __all__ = ("Readiness", "admin_app")
 
 log = logging.getLogger(__name__)
 JSON = "application/json"
+TAKEN = ("/metrics", "/openapi.json", "/plugins", "/ready")
 
 Asked = Request[object, object, State]
 Handlers = list[HTTPRouteHandler]
@@ -80,8 +81,11 @@ def _probes(
     backend: Backend, readiness: Readiness, config: ServerConfig, routes: list[Route]
 ) -> Handlers:
     paths = ["/health"]
-    if config.health_check is not None and config.health_check not in paths:
-        paths.append(config.health_check)
+    alias = config.health_check
+    if alias is not None and alias not in paths:
+        if alias in TAKEN or backend.flow.routes.match("GET", alias).codec is not None:
+            raise ConfigError(f"server.health_check = {alias!r}: that path has another use")
+        paths.append(alias)
     routes += [Route("GET", path, "Whether the process lives") for path in paths]
     routes.append(Route("GET", "/ready", "Whether calls can be answered"))
     alive = _json({"status": "ok", "version": __version__})

@@ -116,6 +116,7 @@ class UvicornServer(HttpServer):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                timeout_keep_alive=HEAD_TIMEOUT_MS // 1000,
                 backlog=BACKLOG,
                 h11_max_incomplete_event_size=LARGEST_HEAD,
             )

@@ -209,15 +209,21 @@ class _Crew:
                 for worker in self._workers.values():
                     worker.process.kill()
             await asyncio.sleep(0.02)
-        ends = [worker.process.exitcode for worker in self._workers.values()]
+        is_clean = all(_ended_well(worker) for worker in self._workers.values())
         for worker in tuple(self._workers.values()):
             self._forget(worker)
-        return 0 if all(end == 0 for end in ends) else 1
+        return 0 if is_clean else 1
 
     def _tell(self) -> None:
         for worker in self._workers.values():
             if worker.process.is_alive():
                 worker.process.terminate()
+
+
+def _ended_well(worker: _Worker) -> bool:
+    """By its own drain; or by the signal itself, before it served anything."""
+    code = worker.process.exitcode
+    return code == 0 or (worker.started is None and code == -signal.SIGTERM)
 
 
 def _end(process: SpawnProcess) -> str:

@@ -138,6 +138,14 @@ def test_a_backend_that_cannot_start_is_said_in_words(launch, workers):
     assert "Traceback" not in server.log
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/echo"])
+def test_a_health_path_with_another_use_is_said_in_words(launch, path):
+    server = launch(health_check=path)
+    assert server.process.wait(60) == 1
+    assert f"server.health_check = {path!r}: that path has another use" in server.log
+    assert "Traceback" not in server.log
+
+
 def test_ipv6(launch):
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
