@@ -84,6 +84,7 @@ def _usage(usage: Usage | None, losses: Set[str]) -> Usage | None:
 
 def _choice(choice: Choice, losses: Set[str]) -> object:
     has_calls = any(part.kind == "tool_call" for part in choice.parts)
+    drops_blanks = has_calls and "blank_text" in losses
     parts = [_part(part, losses) for part in choice.parts]
     if "empty_part" in losses:
         parts = [part for part in parts if part.text or part.kind == "tool_call"]
@@ -93,13 +94,17 @@ def _choice(choice: Choice, losses: Set[str]) -> object:
             *_joined(parts, "text"),
             *(part for part in parts if part.kind == "tool_call"),
         ]
-    if "blank_text" in losses and has_calls:
+    if drops_blanks:
         parts = [
             replace(part, text="".join(part.text.split())) if part.kind == "text" else part
             for part in parts
         ]
         parts = [part for part in parts if part.kind != "text" or part.text]
-    logprobs = tuple(_token(token, losses) for token in choice.logprobs or ())
+    logprobs = tuple(
+        _token(token, losses)
+        for token in choice.logprobs or ()
+        if not (drops_blanks and token.text.isspace())
+    )
     return tuple(parts), logprobs, _reason(choice, losses)
 
 

@@ -100,8 +100,8 @@ def _dialogue(
     request: Request, raw_messages: list[dict[str, object]], body: bytes, notes: Notes
 ) -> Dialogue:
     turns = read_turns(raw_messages, request.messages, notes)
-    constrained = request.response_format or request.structured_outputs
-    raw = RawText(body) if request.tools or constrained else None
+    formats = (request.response_format, request.structured_outputs)
+    raw = RawText(body) if request.tools or formats != (None, None) else None
     tools = read_tools(request.tools, raw, notes) if request.tools and raw is not None else ()
     return Dialogue(
         turns,
