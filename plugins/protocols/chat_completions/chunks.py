@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -50,13 +51,13 @@ BREAKS: Final = (
 )
 
 
+_has_break: Final = re.compile("[\u0085\u2028\u2029]").search
+
+
 def json_text(text: str) -> bytes:
     """A JSON string in which no reader of lines finds a line break."""
     data = _encode(text)
-    if not text.isascii() and (b"\xe2\x80" in data or b"\xc2\x85" in data):
-        for raw, escape in BREAKS:
-            data = data.replace(raw, escape)
-    return data
+    return data if text.isascii() or not _has_break(text) else _escape(data)
 
 
 def reply_id(stamp: Stamp) -> str:
