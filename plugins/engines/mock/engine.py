@@ -34,7 +34,9 @@ from tokenwire.core.tokens import (
     TokenDelta,
     TokenJob,
 )
+from tokenwire.core.waits import Alarm, within
 from tokenwire.plugins.engines.mock.choice import fault
+from tokenwire.plugins.engines.mock.faults import Faults
 from tokenwire.plugins.engines.mock.feed import BlockFeed
 from tokenwire.plugins.engines.mock.intake import Intake
 from tokenwire.plugins.engines.mock.lines import Repertoire
@@ -70,7 +72,7 @@ class MockEngine(Engine):
         self._away_until = 0.0
         self._is_draining = False
         self._is_read = False
-        self._wake = asyncio.Event()
+        self._alarm = Alarm()
         self._idle = asyncio.Event()
         self._ended = asyncio.Event()
 
@@ -83,7 +85,7 @@ class MockEngine(Engine):
                 self._take(job)
             else:
                 self._out.extend(refusals(job, finish))
-        self._wake.set()
+        self._alarm.ring()
 
     def control(self, frames: Many[Control]) -> None:
         for frame in frames:
@@ -96,7 +98,7 @@ class MockEngine(Engine):
                     self._end(state, finish, frame.choice)
                 case Credit():
                     self._add_credit(state, frame.tokens)
-        self._wake.set()
+        self._alarm.ring()
 
     async def batches(self) -> AsyncIterator[tuple[TokenDelta, ...]]:
         if self._is_read:
@@ -118,7 +120,7 @@ class MockEngine(Engine):
                         self._idle.set()
                         if self._is_draining:
                             return
-                    await self._sleep(loop, self._next_due() - now)
+                    await self._alarm.sleep(self._next_due() - now)
         finally:
             self._shut()
 
@@ -149,18 +151,16 @@ class MockEngine(Engine):
         if not self._is_draining:
             self._is_draining = True
             self._idle.clear()
-            self._wake.set()
+            self._alarm.ring()
             if self._is_read and not self._ended.is_set():
-                await _within(self._idle, timeout_s)
+                await within(self._idle, timeout_s)
             for state in tuple(self._jobs.values()):
                 self._end(state, Finish(FinishKind.ABORT, FinishCause.DRAIN))
-            self._wake.set()
+            self._alarm.ring()
             if self._is_read:
-                await _within(self._ended, GRACE_S)
+                await within(self._ended, GRACE_S)
             self._shut()
         await self._ended.wait()
-
-    # Taking jobs
 
     def _refusal(self, job: TokenJob) -> Finish | None:
         if self._is_draining:
@@ -189,8 +189,6 @@ class MockEngine(Engine):
             due = asyncio.get_running_loop().time() + job.deadline_ms / 1000
             heapq.heappush(self._deadlines, (due, state.sequences[0].order, state))
 
-    # One step
-
     def _step(self, now: float) -> bool:
         """Move every running choice that is due; whether any moved."""
         scheduler, deltas = self._scheduler, self._out
@@ -208,7 +206,8 @@ class MockEngine(Engine):
             choice = sequence.choice
             if len(choice.output) >= sequence.capacity and not self._has_room(sequence):
                 continue
-            if sequence.state.faults is not None and self._fails(sequence, now):
+            faults = sequence.state.faults
+            if faults is not None and self._fails(sequence, faults, now):
                 continue
             ids = choice.step()
             if pause or choice.pause_s:
@@ -241,26 +240,19 @@ class MockEngine(Engine):
         running = self._scheduler.running
         return sequence.order in running and self._scheduler.extend(sequence)
 
-    def _fails(self, sequence: Sequence, now: float) -> bool:
+    def _fails(self, sequence: Sequence, faults: Faults, now: float) -> bool:
         """Whether a fault struck instead of a step."""
-        faults, made = sequence.state.faults, len(sequence.choice.output)
-        assert faults is not None
-        if faults.error_at is not None and made >= faults.error_at:
-            self._end(
-                sequence.state, fault(faults.error_cause, "an injected error"), sequence.index
-            )
-            return True
-        if faults.disconnect_at is not None and made >= faults.disconnect_at:
+        struck = faults.strike(len(sequence.choice.output))
+        if struck == "error":
+            finish = fault(faults.error_cause, "an injected error")
+            self._end(sequence.state, finish, sequence.index)
+        elif struck == "disconnect":
             self._away_until = now + self._settings.disconnect_ms / 1000
             for state in tuple(self._jobs.values()):
                 self._end(state, fault("lost", "an injected disconnect"))
-            return True
-        if faults.stall_at is not None and made >= faults.stall_at:
+        elif struck == "stall":
             sequence.due = math.inf
-            return True
-        return False
-
-    # Ends and credit
+        return struck is not None
 
     def _end(self, state: JobState, finish: Finish, choice: int | None = None) -> None:
         """End the job's choices, or one; those that are over stay as they are."""
@@ -286,8 +278,6 @@ class MockEngine(Engine):
         for sequence in state.sequences:
             self._send(sequence, sequence.outlet.flush())
 
-    # Waiting
-
     def _is_away(self) -> bool:
         return self._away_until > 0 and asyncio.get_running_loop().time() < self._away_until
 
@@ -298,27 +288,8 @@ class MockEngine(Engine):
         )
         return min(due, self._deadlines[0][0]) if self._deadlines else due
 
-    async def _sleep(self, loop: asyncio.AbstractEventLoop, delay: float) -> None:
-        """Until something is submitted or controlled, or `delay` seconds at most."""
-        self._wake.clear()
-        timer = None if delay == math.inf else loop.call_later(delay, self._wake.set)
-        try:
-            await self._wake.wait()
-        finally:
-            if timer is not None:
-                timer.cancel()
-
     def _shut(self) -> None:
         self._is_draining = True
         self._idle.set()
         self._ended.set()
         self._feed.close()
-
-
-async def _within(event: asyncio.Event, timeout_s: float) -> None:
-    """Wait for it, that long at most."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -20,6 +21,16 @@ class Faults(Struct, frozen=True):
     error_cause: str = "internal"
     stall_at: int | None = None
     disconnect_at: int | None = None
+
+    def strike(self, made: int) -> Literal["error", "disconnect", "stall"] | None:
+        """What strikes a choice that has made so many tokens."""
+        if self.error_at is not None and made >= self.error_at:
+            return "error"
+        if self.disconnect_at is not None and made >= self.disconnect_at:
+            return "disconnect"
+        if self.stall_at is not None and made >= self.stall_at:
+            return "stall"
+        return None
 
 
 def read_faults(settings: MockSettings, annotations: Mapping[str, str]) -> Faults | None:

@@ -20,6 +20,7 @@ from tokenwire.core.tokens import (
     TokenDelta,
     TokenJob,
 )
+from tokenwire.core.waits import within
 from tokenwire.plugins.engines.reference.model import Model
 from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 from tokenwire.plugins.engines.reference.worker import Worker
@@ -104,9 +105,9 @@ class ReferenceEngine(Engine):
             if is_read:
                 self._idle.clear()
                 self._wake.set()
-                await _within(self._idle, timeout_s)
+                await within(self._idle, timeout_s)
                 self._worker.stop()
-                await _within(self._ended, GRACE_S)
+                await within(self._ended, GRACE_S)
             self._shut()
         await self._ended.wait()
 
@@ -147,12 +148,3 @@ class ReferenceEngine(Engine):
         self._worker.stop()
         self._idle.set()
         self._ended.set()
-
-
-async def _within(event: asyncio.Event, timeout_s: float) -> None:
-    """Wait for it, that long at most."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            await event.wait()
-    except TimeoutError:
-        return
