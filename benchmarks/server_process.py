@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 RUN = "from tokenwire.core.cli import main; main()"
 START = re.compile(r" at (http://\S+) ")
@@ -37,12 +38,22 @@ class ServerProcess:
 
     def __enter__(self) -> ServerProcess:
         deadline = time.monotonic() + 120
-        while not (match := START.search(self._log.read_text())):
+        while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the server did not start:\n{self._log.read_text()}")
             time.sleep(0.05)
-        self.port = int(match.group(1).rpartition(":")[2])
         return self
+
+    def _is_ready(self) -> bool:
+        match = START.search(self._log.read_text())
+        if match is None:
+            return False
+        self.port = int(match.group(1).rpartition(":")[2])
+        try:
+            with urlopen(f"{match.group(1)}/ready") as reply:
+                return bool(reply.status == 200)
+        except OSError:
+            return False
 
     def __exit__(self, *_: object) -> None:
         self.process.send_signal(signal.SIGTERM)
