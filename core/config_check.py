@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tokenwire.core.config import CacheConfig, Config, ModelConfig
 from tokenwire.core.config_file import uses
+from tokenwire.core.dialect_names import ALIASES, pick
+from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import Host
 from tokenwire.core.settings import Place, keys_of, nearest
 
@@ -35,6 +37,7 @@ def check(config: Config, host: Host, file: str) -> tuple[str, ...]:
 
 def _check_model(model: ModelConfig, host: Host, place: Place) -> list[str]:
     warnings: list[str] = []
+    _check_dialect(model.dialect, host, place.at("dialect"))
     for kind, key, use in uses(model):
         here = place.at(key)
         registry = host.registry(kind)
@@ -47,6 +50,18 @@ def _check_model(model: ModelConfig, host: Host, place: Place) -> list[str]:
         # Why no error: an engine may be installed later; until then its calls are answered 503.
         warnings.append(str(here.error(reason)))
     return warnings
+
+
+def _check_dialect(dialect: str, host: Host, place: Place) -> None:
+    if dialect == "auto":
+        return
+    try:
+        name, _ = pick(None, dialect, installed=frozenset(host.dialects))
+    except ConfigError as error:
+        raise place.error(str(error)) from error
+    if name not in host.dialects:
+        known = nearest(dialect, (*host.dialects, *ALIASES))
+        raise place.wrong(dialect, f"no dialect '{dialect}' is installed{known}")
 
 
 def _check_cache(cache: CacheConfig, host: Host, place: Place) -> None:

@@ -72,6 +72,7 @@ TINY = {
         register_stores=lambda: [factory("memory"), factory("redis", StoreSettings)],
         register_codecs=lambda: [factory("messages")],
         register_templates=lambda: [factory("jinja")],
+        register_dialects=lambda: [factory("plain"), factory("hermes")],
     )
 }
 
@@ -248,6 +249,15 @@ MODEL = "models: [{name: a, engine: mock, tokenizer: bytes}]\n"
             "models: [{name: a, engine: mock, tokenizer: byts}]",
             "models[0].tokenizer = \"byts\": no tokenizer 'byts' is installed; the nearest is "
             "'bytes'",
+        ),
+        (
+            "models: [{name: a, engine: mock, tokenizer: bytes, dialect: hermse}]",
+            "models[0].dialect = \"hermse\": no dialect 'hermse' is installed; the nearest is "
+            "'hermes'",
+        ),
+        (
+            "models: [{name: a, engine: mock, tokenizer: bytes, dialect: harmony}]",
+            "models[0].dialect: dialect 'harmony' is a known family, but no plugin for it",
         ),
         (
             MODEL + "cache: {type: reddis}",
