@@ -10,6 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tokenwire.core.secrets import Secret
+
 __all__ = (
     "CacheConfig",
     "Config",
@@ -17,18 +19,10 @@ __all__ = (
     "ModelConfig",
     "ParseConfig",
     "PluginUse",
-    "Secret",
     "ServerConfig",
 )
 
 NOTHING: Mapping[str, object] = {}
-
-
-class Secret(Struct, frozen=True):
-    """Where a secret is: `env:NAME` or `file:PATH`. Never holds the secret itself."""
-
-    source: Literal["env", "file"]
-    name: str
 
 
 class PluginUse(Struct, frozen=True):

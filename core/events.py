@@ -35,8 +35,7 @@ __all__ = (
 )
 
 PartKind: TypeAlias = Literal["text", "reasoning", "tool_call"]
-Data: TypeAlias = bytes
-"""Why: a field called `bytes` hides the type from whoever evaluates the annotations."""
+Data: TypeAlias = bytes  # Why: a field called `bytes` hides the type from annotations.
 FinishReason: TypeAlias = Literal[
     "stop", "stop_sequence", "length", "context_length", "tool_calls", "cancelled"
 ]

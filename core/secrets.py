@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import final
+from typing import Literal, final
 
-from tokenwire.core.config import Secret
+from msgspec import Struct
+
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.signing import Keyring
 
-__all__ = ("SecretWatch", "keyring", "read")
+__all__ = ("Secret", "SecretWatch", "keyring", "read")
 
 SHORTEST_KEY = 16
+
+
+class Secret(Struct, frozen=True):
+    """Where a secret is: `env:NAME` or `file:PATH`. Never holds the secret itself."""
+
+    source: Literal["env", "file"]
+    name: str
 
 
 def read(secret: Secret, environ: Mapping[str, str]) -> bytes:

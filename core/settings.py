@@ -14,8 +14,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct, inspect
 
-from tokenwire.core.config import Secret
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.secrets import Secret
 
 __all__ = ("Place", "convert", "keys_of", "nearest", "parse_secret", "shown")
 

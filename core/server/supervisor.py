@@ -18,9 +18,10 @@ from typing import final
 
 import msgspec
 
-from tokenwire.core.config import Config, Secret
+from tokenwire.core.config import Config
 from tokenwire.core.errors import ServiceError
 from tokenwire.core.host import Host
+from tokenwire.core.secrets import Secret
 from tokenwire.core.server.backend import Opener
 from tokenwire.core.server.lending import check_workers, open_process_store
 from tokenwire.core.server.orders import Orders

@@ -143,5 +143,5 @@ def test_errors_have_their_types(client: anthropic.Anthropic) -> None:
     with pytest.raises(anthropic.NotFoundError) as found:
         client.messages.create(model="nope", max_tokens=9, messages=ASK)
     assert found.value.request_id
-    with pytest.raises(anthropic.BadRequestError, match="temperature"):
-        client.messages.create(model="mock", max_tokens=9, messages=ASK, temperature=9)
+    with pytest.raises(anthropic.BadRequestError, match="max_tokens"):
+        client.messages.create(model="mock", max_tokens=-1, messages=ASK)

@@ -6,9 +6,8 @@ import os
 
 import pytest
 
-from tokenwire.core.config import Secret
 from tokenwire.core.errors import ConfigError
-from tokenwire.core.secrets import SecretWatch, keyring, read
+from tokenwire.core.secrets import Secret, SecretWatch, keyring, read
 from tokenwire.core.settings import Place, parse_secret
 
 OLD, NEW = b"old-key-of-32-bytes-............", b"new-key-of-32-bytes-............"

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from tokenwire.core.config import Secret
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.secrets import Secret
 from tokenwire.core.settings import Place, convert, keys_of, nearest, shown
 
 PLACE = Place("f.yaml", "x")

@@ -8,10 +8,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from tokenwire.core.config import Secret
 from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.resolve import parse_internal
-from tokenwire.core.secrets import read
+from tokenwire.core.secrets import Secret, read
 
 __all__ = ("RedisSettings", "read_secret")
 
