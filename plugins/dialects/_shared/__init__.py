@@ -1,0 +1,1 @@
+"""What several dialects need: marker search, a JSON cursor, an event collector. No plugin."""

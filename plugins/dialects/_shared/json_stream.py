@@ -1,0 +1,89 @@
+"""Follows one JSON value through pieces of text and knows where it ends. Repairs nothing.
+
+Lenient: brackets are counted, not matched, so that what a model wrote comes out as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+__all__ = ("JsonCursor",)
+
+IN_STRING: Final = re.compile(r'["\\]')
+IN_NESTED: Final = re.compile(r'["{}\[\]<]')
+AFTER_SCALAR: Final = re.compile(r'[\s,:{}\[\]"<]')
+
+
+@final
+class JsonCursor:
+    """`feed` it text from the value's first character on, until `is_over`."""
+
+    __slots__ = ("_depth", "_kind", "in_string", "is_escaped", "is_over")
+
+    def __init__(self) -> None:
+        self._kind = ""
+        self._depth = 0
+        self.is_escaped = False
+        self.in_string = False
+        self.is_over = False
+
+    def feed(self, text: str, at: int) -> int:
+        """Where it stopped: behind the value (`is_over`), at a `<` outside strings (which may begin
+        a marker; `skip` goes over it), or at the text's end."""
+        if not self._kind and at < len(text):
+            first = text[at]
+            self._kind = first if first in '"{[' else "scalar"
+            if first == '"':
+                self.in_string = True
+                at += 1
+        while at < len(text):
+            if self.in_string:
+                at = self._string(text, at)
+            elif self._kind == "scalar":
+                end = AFTER_SCALAR.search(text, at)
+                self.is_over = end is not None and text[end.start()] != "<"
+                return end.start() if end else len(text)
+            else:
+                found = IN_NESTED.search(text, at)
+                if found is None:
+                    return len(text)
+                at = found.start()
+                if text[at] == "<":
+                    return at
+                at = self._bracket(text[at], at)
+            if self.is_over:
+                return at
+        return at
+
+    def _string(self, text: str, at: int) -> int:
+        if self.is_escaped:
+            self.is_escaped = False
+            return at + 1
+        found = IN_STRING.search(text, at)
+        if found is None:
+            return len(text)
+        if found.group() == "\\":
+            self.is_escaped = True
+        else:
+            self.in_string = False
+            self.is_over = self._kind == '"'
+        return found.end()
+
+    def _bracket(self, character: str, at: int) -> int:
+        if character == '"':
+            self.in_string = True
+        elif character in "{[":
+            self._depth += 1
+        else:
+            self._depth -= 1
+            self.is_over = self._depth <= 0
+        return at + 1
+
+    def save(self) -> list[object]:
+        return [self._kind, self._depth, self.is_escaped, self.in_string, self.is_over]
+
+    def restore(self, state: list[object]) -> None:
+        kind, depth, escaped, in_string, over = state
+        self._kind, self._depth = str(kind), int(depth)  # type: ignore[call-overload]
+        self.is_escaped, self.in_string, self.is_over = bool(escaped), bool(in_string), bool(over)

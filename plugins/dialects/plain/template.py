@@ -1,0 +1,61 @@
+"""Template `plain`: each turn is its role, a colon and its text. For models without a template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from tokenwire.core.dialogue import Dialogue, Document, Part, Reasoning, Text, ToolCall, ToolResult
+from tokenwire.core.errors import RequestError
+from tokenwire.core.ports.dialect import Template
+from tokenwire.core.prompt import Segment, Segments
+
+__all__ = ("PlainTemplate",)
+
+
+@final
+class PlainTemplate(Template):
+    """Knows whose text is whose. Tools are listed, reasoning of earlier turns is left out."""
+
+    def render(self, dialogue: Dialogue, now: float) -> Segments:
+        return Segments(tuple(s for s in _segments(dialogue) if s.text))
+
+
+def _segments(dialogue: Dialogue) -> Iterator[Segment]:
+    if not dialogue.turns:
+        raise RequestError("a conversation needs at least one message")
+    if dialogue.tools:
+        yield Segment("tools:", "template")
+        for tool in dialogue.tools:
+            yield Segment("\n- ", "template")
+            yield Segment(
+                f"{tool.name}: {tool.description or ''} {tool.parameters or ''}", "client"
+            )
+        yield Segment("\n\n", "template")
+    last = len(dialogue.turns) - 1
+    for k, turn in enumerate(dialogue.turns):
+        yield Segment(f"{turn.role}: ", "template")
+        for j, part in enumerate(turn.parts):
+            yield from _part(part, k, j)
+        if not (k == last and dialogue.continue_final):
+            yield Segment("\n\n", "template")
+    if not dialogue.continue_final:
+        yield Segment("assistant:", "template")
+
+
+def _part(part: Part, turn: int, index: int) -> Iterator[Segment]:
+    match part:
+        case Text(text) | Document(text=str(text)):
+            yield Segment(text, "client", turn, index)
+        case ToolCall():
+            yield Segment(f"{part.name}({part.arguments})", "client", turn, index)
+        case ToolResult(parts=parts):
+            for inner in parts:
+                if isinstance(inner, Text):
+                    yield Segment(inner.text, "client", turn, index)
+        case Reasoning():
+            return
+        case _:
+            kind = type(part).__name__.lower()
+            where = f"turns[{turn}]"
+            raise RequestError(f"{where}: this model takes no {kind} parts", param=where)
