@@ -89,9 +89,13 @@ class Outlet:
         logprobs: Sequence[IdLogprobs] = (),
     ) -> list[TokenDelta]:
         """The deltas that may go now."""
-        if self._allowance.tokens is None:
+        credit = self._allowance.tokens
+        if credit is None or (len(ids) <= credit and not self._ids):
+            # Why: a client that keeps up; nothing is kept, so nothing need be cut.
             if not ids and finish is None:
                 return []
+            if credit is not None:
+                self._allowance.tokens = credit - len(ids)
             return [self._delta(ids, tuple(logprobs), is_forced, finish)]
         self._ids.extend(ids)
         self._forced.extend(bytes((is_forced,)) * len(ids))
