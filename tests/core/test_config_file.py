@@ -6,6 +6,7 @@ import builtins
 import io
 import os
 import socket
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -138,6 +139,13 @@ def test_the_full_form_in_toml():
             ),
         ),
     )
+
+
+def test_the_file_for_real_serving_loads():
+    path = Path(__file__).parents[2] / "deploy" / "smollm2-real.yaml"
+    model = load(path, environ={}).models[0]
+    assert (model.name, model.engine) == ("smollm2", PluginUse("reference"))
+    assert model.checkpoint == "models/smollm2"
 
 
 def test_yaml_and_toml_give_the_same():
