@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from tokenwire.core.token_ids import TokenIds
 
@@ -38,14 +39,15 @@ def describe(value: object) -> str:
 
 
 def _struct(value: Struct) -> str:
-    kind = type(value)
-    plain = dict(zip(kind.__struct_fields__[::-1], kind.__struct_defaults__[::-1], strict=False))
-    fields = (
-        f"{name}={describe(getattr(value, name))}"
-        for name in kind.__struct_fields__
-        if name not in plain or getattr(value, name) != plain[name]
-    )
-    return f"{kind.__name__}({', '.join(fields)})"
+    shown: list[str] = []
+    for field in fields(value):
+        entry = getattr(value, field.name)
+        is_unset = entry == field.default or (
+            field.default_factory is not NODEFAULT and entry == field.default_factory()
+        )
+        if not is_unset:
+            shown.append(f"{field.name}={describe(entry)}")
+    return f"{type(value).__name__}({', '.join(shown)})"
 
 
 def _digest(kind: str, data: bytes, length: int) -> str:

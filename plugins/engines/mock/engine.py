@@ -202,10 +202,10 @@ class MockEngine(Engine):
         for sequence in tuple(scheduler.running.values()):
             if sequence.due > now or (not sequence.is_plain and sequence.outlet.is_blocked):
                 continue
-            has_moved = True
             choice = sequence.choice
             if len(choice.output) >= sequence.capacity and not self._has_room(sequence):
                 continue
+            has_moved = True
             faults = sequence.state.faults
             if faults is not None and self._fails(sequence, faults, now):
                 continue

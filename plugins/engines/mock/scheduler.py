@@ -1,7 +1,8 @@
 """Who runs and who waits: priority, then age; blocks taken, grown and given back. Knows no delta.
 
-A choice that finds no free block sends the least urgent, youngest running choice back to wait; what
-it said so far is kept, and its tokens count as prompt when it is admitted again.
+A choice that finds no free block sends the least urgent, youngest running choice back to wait;
+what it said so far is kept, and its tokens count as prompt when it is admitted again. Those that
+only wait for credit are sent back first, and are not admitted before credit comes.
 """
 
 from __future__ import annotations
@@ -62,13 +63,19 @@ class Scheduler:
 
     def admit(self, now: float) -> None:
         """Start those that wait, in order, while there are slots and blocks."""
+        without_credit: list[tuple[int, int, Sequence]] = []
         while self._waiting and self.slots > 0:
             sequence = self._waiting[0][2]
             if not sequence.is_waiting:
                 heapq.heappop(self._waiting)
                 continue
+            if sequence.outlet.is_blocked:
+                without_credit.append(heapq.heappop(self._waiting))
+                continue
             if not self._open(sequence):
-                return
+                if self._unschedule_blocked():
+                    continue
+                break
             heapq.heappop(self._waiting)
             sequence.is_waiting = False
             self._waits -= 1
@@ -80,6 +87,8 @@ class Scheduler:
                 sequence.due = (
                     now + settings.ttft_ms / 1e3 + computed * settings.prompt_token_us / 1e6
                 )
+        for entry in without_credit:
+            heapq.heappush(self._waiting, entry)
 
     def extend(self, sequence: Sequence) -> bool:
         """Room for one more token of a running choice; False: it was sent back to wait."""
@@ -89,16 +98,31 @@ class Scheduler:
             if self._pool.grow(sequence.holding):
                 sequence.capacity += self._size
                 continue
+            if self._unschedule_blocked():
+                continue
             victim = max(self.running.values(), key=Sequence.rank)
-            self.release(victim)
-            self.wait(victim)
+            self._unschedule(victim)
             if victim is sequence:
                 return False
         return True
 
+    def _unschedule(self, victim: Sequence) -> None:
+        self.release(victim)
+        self.wait(victim)
+
+    def _unschedule_blocked(self) -> bool:
+        """Take the blocks of a choice that only waits for credit; whether there was one."""
+        for sequence in self.running.values():
+            if sequence.outlet.is_blocked:
+                self._unschedule(sequence)
+                return True
+        return False
+
     def release(self, sequence: Sequence) -> None:
         """Stop running or waiting, and give back the blocks."""
         self.running.pop(sequence.order, None)
+        # Why: a step that is going through all choices must pass over this one.
+        sequence.capacity = 0
         if sequence.is_waiting:
             sequence.is_waiting = False
             self._waits -= 1

@@ -162,7 +162,9 @@ class Worker:
                 self._deliver(choice, outlet.end(progress.finish), out)
 
     def _admit(self) -> None:
-        while self._waiting and len(self._running) < self._max_running:
+        # Why not all that run: a client that gives no credit must not take a turn from others.
+        active = sum(not choice.outlet.is_blocked for choice in self._running)
+        while self._waiting and active < self._max_running:
             choice = heapq.heappop(self._waiting)[2]
             if not choice.outlet.is_over:
                 job = choice.task.job
@@ -174,6 +176,7 @@ class Worker:
                     self._card.vocab_size,
                 )
                 self._running.append(choice)
+                active += 1
 
     def _turn(self, out: list[TokenDelta]) -> bool:
         """One id of the next choice that may run; whether there was one.
