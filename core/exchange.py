@@ -29,6 +29,11 @@ class Exchange(ABC):
     async def send(self, data: bytes) -> None:
         """Send a piece now; returns when the transport can take more. Raises ClientGone."""
 
+    def push(self, data: bytes) -> bool:
+        """Send a piece of a started stream at once, if that takes no waiting; False: nothing was
+        sent, and `send` must be used. Never raises: a lost client shows elsewhere."""
+        return False
+
     @abstractmethod
     async def finish(self) -> None:
         """End the stream. Never raises."""

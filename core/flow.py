@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from secrets import token_bytes
 from typing import final
 
@@ -160,7 +161,7 @@ class Flow:
     async def _run(
         self, codec: Codec, call: Call, request: HttpRequest, exchange: Exchange, stamp: Stamp
     ) -> None:
-        began = asyncio.get_running_loop().time()
+        began = time.perf_counter()
         model = self._model(call.model)
         card = model.engine().status().card
         name, tail = await self._script(request, model)
@@ -206,6 +207,7 @@ class Flow:
             reply,
             stream=call.output.stream,
             abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),
+            credit=None if job.credit is None else partial(dispatcher.credit, job.job),
             record=record,
         )
         run = Run(
@@ -250,7 +252,7 @@ class Flow:
                     finish.cause.value,
                     finish.message,
                 )
-            now = asyncio.get_running_loop().time()
+            now = time.perf_counter()
             tale.end(stream, outcome, status, now, is_cached=answer is not None)
         return outcome == "ok"
 

@@ -119,7 +119,6 @@ class Run:
 
     async def _send_stream(self) -> None:
         stream, exchange = self._stream, self._exchange
-        credited = self._job.credit is not None
         stream.arm(self._keepalive_s)
         while True:
             is_awake = await stream.wait()
@@ -137,8 +136,8 @@ class Run:
                 if not self._started:
                     await self._start()
                 await exchange.send(data)
-            if credited and (tokens := stream.taken()):
-                self._dispatcher.credit(self._job.job, tokens)
+                stream.taken()
+                stream.direct = exchange.push
             if stream.is_over and not stream.has_bytes:
                 break
         await exchange.finish()

@@ -1,7 +1,8 @@
 """One call's sink: an engine's deltas to a protocol's bytes, kept until the connection takes them.
 
-Works in the engine's step: pushing never waits, and the connection's coroutine is woken once a
-step. What a slow client has not taken is bounded by credit. Knows no HTTP.
+Works in the engine's step: pushing never waits. Where the connection can take bytes at once they go
+out in that step; else its coroutine is woken, once a step. What a slow client has not taken is
+bounded by credit. Knows no HTTP.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable
+from time import perf_counter
 from typing import final
 
 from tokenwire.core.events import Event, Failed
@@ -31,7 +33,8 @@ class AnswerStream:
     """`take` bytes when `wait` returns, until `is_over` and nothing is left.
 
     `failed` is set instead of bytes when the answer failed before anything of it was made: the
-    flow then answers with a proper status.
+    flow then answers with a proper status. Times are perf_counter's: an event loop's clock may
+    tick in milliseconds.
     """
 
     def __init__(
@@ -41,18 +44,25 @@ class AnswerStream:
         *,
         stream: bool,
         abort: Callable[[int], None],
+        credit: Callable[[int], None] | None = None,
         record: list[TokenDelta] | None = None,
     ) -> None:
-        """`abort` tells the engine that a choice is no longer wanted; `record` gets each delta."""
+        """`abort` tells the engine that a choice is no longer wanted; `credit` that so many tokens
+        were taken (None: it does not ask); `record` gets each delta."""
         self.generation = generation
         self.failed: Failed | None = None
         self.first_token_at: float | None = None
         self.itl_counts = [0] * (len(ITL_BOUNDS) + 1)
         self.itl_sum = 0.0
+        self.gone = False
+        """The client has left: nothing more is made for it."""
+        self.direct: Callable[[bytes], bool] | None = None
+        """Takes bytes at once, or says False; set when the connection can."""
         self._reply = reply
         self._push = reply.push
         self._stream = stream
         self._abort = abort
+        self._credit = credit
         self._record = record
         self._chunks: list[bytes] = []
         self._loop = asyncio.get_running_loop()
@@ -63,8 +73,6 @@ class AnswerStream:
         self._tokens = 0  # Since credit was last given back.
         self._fresh = False  # Whether this step brought tokens.
         self._began = False
-        self.gone = False
-        """The client has left: nothing more is made for it."""
 
     @property
     def is_over(self) -> bool:
@@ -89,11 +97,18 @@ class AnswerStream:
         if self._fresh:
             self._fresh = False
             self._time()
-        # Why: a unary answer has bytes at its end alone.
-        if self._stream or self.is_over or self.gone or self.failed:
-            waiter = self._waiter
-            if waiter is not None and not waiter.done():
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            return  # Why: the connection is sending, and will look again.
+        if self._stream:
+            if self._chunks and self.direct is not None and self.direct(self._joined()):
+                self._chunks = []
+                self.taken()
+            if self._chunks or self.is_over or self.gone or self.failed:
                 waiter.set_result(True)
+        elif self.is_over or self.gone or self.failed:
+            # Why: a unary answer has bytes at its end alone.
+            waiter.set_result(True)
 
     def fail(self, failed: Failed) -> None:
         """End it from our side (a deadline, a drain)."""
@@ -120,7 +135,7 @@ class AnswerStream:
             self._began = True
 
     def _time(self) -> None:
-        now = self._loop.time()
+        now = perf_counter()
         if self.first_token_at is None:
             self.first_token_at = now
         else:
@@ -134,7 +149,7 @@ class AnswerStream:
     def arm(self, interval_s: float) -> None:
         """From now on `wait` returns False after `interval_s` in which nothing was taken."""
         self._interval = interval_s
-        self._active_at = self._loop.time()
+        self._active_at = perf_counter()
         self._timer = self._loop.call_later(interval_s, self._tick)
 
     def disarm(self) -> None:
@@ -144,7 +159,7 @@ class AnswerStream:
 
     def _tick(self) -> None:
         # Why: one timer a stream, which looks how long it was idle, not one for each wait.
-        idle = self._loop.time() - self._active_at
+        idle = perf_counter() - self._active_at
         left = self._interval - idle
         if left <= 0.001:
             left = self._interval
@@ -165,20 +180,23 @@ class AnswerStream:
 
     def take(self) -> bytes:
         """All bytes that are ready, in order; b"" when there are none."""
-        chunks = self._chunks
-        if not chunks:
+        if not self._chunks:
             return b""
-        self._active_at = self._loop.time()
+        data = self._joined()
         self._chunks = []
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return data
 
     @property
     def has_bytes(self) -> bool:
         return bool(self._chunks)
 
-    def taken(self) -> int:
-        """Tokens whose bytes were sent and whose credit is due back: 0, or CREDIT_STEP at least."""
-        if self._tokens < CREDIT_STEP:
-            return 0
-        tokens, self._tokens = self._tokens, 0
-        return tokens
+    def taken(self) -> None:
+        """The bytes of all tokens so far were sent: give credit back, when it is worth a frame."""
+        self._active_at = self._last_at
+        if self._credit is not None and self._tokens >= CREDIT_STEP:
+            tokens, self._tokens = self._tokens, 0
+            self._credit(tokens)
+
+    def _joined(self) -> bytes:
+        chunks = self._chunks
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)

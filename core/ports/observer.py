@@ -15,7 +15,7 @@ ITL_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.
 
 
 class CallStarted(Struct, frozen=True):
-    """A call was decoded and goes to its engine. `time` is monotonic, in seconds."""
+    """A call was decoded and goes to its engine. `time` is perf_counter's, in seconds."""
 
     request_id: str
     protocol: str

@@ -19,6 +19,9 @@ __all__ = ("RsgiApp", "RsgiExchange", "RsgiProtocol", "RsgiScope")
 UNWATCHED = 256 * 1024
 """Bytes sent between two looks at what the client has taken."""
 
+QUICK = "PyEmptyAwaitable"
+"""What granian's send_bytes gives when it has sent already and there is nothing to wait for."""
+
 Pairs = list[tuple[str, str]]
 
 
@@ -38,7 +41,7 @@ class RsgiScope(Protocol):
 
 
 class RsgiStream(Protocol):
-    async def send_bytes(self, data: bytes) -> None: ...
+    def send_bytes(self, data: bytes) -> Awaitable[None]: ...
 
 
 class RsgiProtocol(Protocol):
@@ -55,7 +58,15 @@ class RsgiExchange(Carrier):
     """One request. granian queues what is sent without bound and without telling, so the kernel is
     asked now and then how much of it the client has not taken (send_queue)."""
 
-    __slots__ = ("_client", "_protocol", "_queues", "_replied", "_stream", "_unwatched")
+    __slots__ = (
+        "_client",
+        "_is_quick",
+        "_protocol",
+        "_queues",
+        "_replied",
+        "_stream",
+        "_unwatched",
+    )
 
     def __init__(self, protocol: RsgiProtocol, client: str, queues: SendQueues) -> None:
         self._protocol = protocol
@@ -63,6 +74,7 @@ class RsgiExchange(Carrier):
         self._queues = queues
         self._stream: RsgiStream | None = None
         self._unwatched = 0
+        self._is_quick = False
 
     async def body(self, limit: int, length: int | None) -> bytes:
         if length == 0:
@@ -110,13 +122,26 @@ class RsgiExchange(Carrier):
         if self._stream is None:
             raise ClientGone
         try:
-            await self._stream.send_bytes(data)
+            sent = self._stream.send_bytes(data)
+            self._is_quick = type(sent).__name__ == QUICK
+            await sent
         except ProtocolClosed as error:
             raise ClientGone from error
         self._unwatched += len(data)
         if self._unwatched >= UNWATCHED:
             self._unwatched = 0
             await self._queues.settled(self._client)
+
+    def push(self, data: bytes) -> bool:
+        stream = self._stream
+        if stream is None or self._unwatched + len(data) >= UNWATCHED or not self._is_quick:
+            return False
+        try:
+            stream.send_bytes(data)
+        except ProtocolClosed:
+            return False  # `send` will meet it again, and say so
+        self._unwatched += len(data)
+        return True
 
     async def finish(self) -> None:
         self._stream = None  # granian ends the body when the last reference goes
