@@ -1,4 +1,4 @@
-"""A real model: SmolLM2-135M-Instruct out of its GGUF, against transformers and against geography."""
+"""A real model: SmolLM2-135M-Instruct out of its GGUF, against transformers and geography."""
 
 from __future__ import annotations
 
