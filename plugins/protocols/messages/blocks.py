@@ -70,7 +70,7 @@ class BlockReader:
         self._keys = keys
         self._ledger = ledger
         self._raw = raw
-        self._names: dict[str, str] = {}
+        self._names: dict[str, str | None] = {}
         self.needs: dict[Need, None] = {}
         self._readers: dict[str, Callable[[Block, Place], Part]] = {
             "text": self._text,
@@ -91,6 +91,7 @@ class BlockReader:
         reader = self._readers.get(kind)
         if reader is None:
             self._ledger.add(f"{place.spot}[type={kind}]")
+            self._foreign_use(kind, block, role)
             return Opaque(kind, block)
         if role == "system" and kind != "text":
             raise _wrong(f"{place.at}.type", f"must be text in a system message, not {kind[:64]}")
@@ -211,8 +212,20 @@ class BlockReader:
                 arguments = self._raw.tool_input(place.message, place.index)
         return ToolCall(given.id, given.name, arguments, extra=extra)
 
+    def _foreign_use(self, kind: str, block: Block, role: str) -> None:
+        """A call that another server ran (`server_tool_use`, ...): a plain result may answer it."""
+        id_, name = block.get("id"), block.get("name")
+        if role == "assistant" and kind.endswith("_tool_use") and isinstance(id_, str):
+            self._names[id_] = name if isinstance(name, str) else None
+
     def _tool_result(self, block: Block, place: Place) -> ToolResult:
         given = to_struct(block, schema.ToolResultParam, at=place.at)
+        if given.tool_use_id not in self._names:
+            raise RequestError(
+                f"{place.at}.tool_use_id {given.tool_use_id[:64]!r} answers no earlier call: a"
+                " tool_use block of an assistant message before it must hold that id",
+                param=f"{place.at}.tool_use_id",
+            )
         content = given.content
         if isinstance(content, str):
             parts: tuple[ClientPart, ...] = (Text(content),)
@@ -226,7 +239,7 @@ class BlockReader:
             given.tool_use_id,
             parts,
             is_error=bool(given.is_error),
-            name=self._names.get(given.tool_use_id),
+            name=self._names[given.tool_use_id],
             extra=self._extra(block, ("tool_use_id", "content", "is_error"), place),
         )
 

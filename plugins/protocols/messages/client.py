@@ -6,11 +6,12 @@ off is told from the stop reason and from whether its arguments are whole JSON.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, final
 
 import msgspec
 
-from tokenwire.core.call import Call, Output
+from tokenwire.core.call import Call
 from tokenwire.core.errors import ErrorKind
 from tokenwire.core.events import (
     Event,
@@ -69,8 +70,12 @@ def read_body(data: bytes) -> list[Event]:
             return _unfolded(message)
 
 
-def read(output: Output, data: bytes) -> list[Event]:
-    return read_stream(data) if output.stream else read_body(data)
+def read(call: Call, chunks: Iterable[bytes]) -> list[Event]:
+    """The events of a whole reply to `call`, cut anyhow."""
+    if not call.output.stream:
+        return read_body(b"".join(chunks))
+    reader = StreamReader()
+    return [event for chunk in chunks for event in reader.push(chunk)]
 
 
 @final

@@ -89,7 +89,8 @@ BLOCKS = {
 @pytest.mark.parametrize("kind", table("Messages: blocks"))
 def test_blocks(kind):
     role = "assistant" if kind in ("tool_use", "thinking", "redacted_thinking") else "user"
-    messages = [{"role": role, "content": [{"type": kind, **BLOCKS[kind]}]}]
+    asked = {"role": "assistant", "content": [{"type": "tool_use", **BLOCKS["tool_use"]}]}
+    messages = [asked, {"role": role, "content": [{"type": kind, **BLOCKS[kind]}]}]
     body = msgspec.json.encode({**SMALLEST, "messages": messages})
     ignored = MESSAGES.decode(HttpRequest("POST", "/v1/messages", body=body)).ignored
     is_ignored = f"messages[].content[][type={kind}]" in ignored

@@ -6,7 +6,9 @@ import pytest
 
 from tokenwire.core.call import Call, Output
 from tokenwire.core.dialogue import Dialogue, Text, ToolSpec, Turn
-from tokenwire.core.testing.codec_kit import LAWS, run_codec_kit
+from tokenwire.core.host import Host
+from tokenwire.core.testing.codec_kit import LAWS, conform, run_codec_kit
+from tokenwire.plugins.protocols import chat_completions
 from tokenwire.plugins.protocols.chat_completions.client import read
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions, Settings
 
@@ -32,3 +34,9 @@ def test_conforms(law):
 def test_conforms_with_tools(field):
     codec = ChatCompletions(Settings(reasoning_field=field))
     run_codec_kit(codec, {TOOLS_BODY: WITH_TOOLS}, read, streams=25)
+
+
+def test_every_law_is_checked_by_name():
+    """`tokenwire conform chat_completions`: its client has the shape that the kit looks for."""
+    host = Host({"chat_completions": chat_completions}, entry_points=False)
+    assert conform(host, "chat_completions") == LAWS

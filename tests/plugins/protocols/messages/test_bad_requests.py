@@ -20,6 +20,12 @@ def said(role, *blocks):
     return {"messages": [{"role": role, "content": list(blocks)}]}
 
 
+def answering(*blocks):
+    asked = {"role": "assistant", "content": [USE]}
+    return {"messages": [asked, {"role": "user", "content": list(blocks)}]}
+
+
+FIRST = "messages[0].content[0]"
 WRONG = [
     ({"max_tokens": 0}, "max_tokens", "max_tokens"),
     ({"max_tokens": "9"}, "max_tokens", "expected `int"),
@@ -39,7 +45,14 @@ WRONG = [
     (said("user", USE), "messages[0].content[0].type", "role assistant"),
     (said("assistant", RESULT), "messages[0].content[0].type", "role user"),
     (said("system", RESULT), "messages[0].content[0].type", "must be text"),
-    (said("user", {**RESULT, "content": [USE]}), "messages[0].content[0].content[0].type", "role"),
+    (answering({**RESULT, "content": [USE]}), "messages[1].content[0].content[0].type", "role"),
+    (said("user", {**RESULT, "tool_use_id": "toolu_9"}), f"{FIRST}.tool_use_id", "'toolu_9'"),
+    (
+        answering({**RESULT, "tool_use_id": "T"}),
+        "messages[1].content[0].tool_use_id",
+        "'T' answers",
+    ),
+    (said("user", {"type": "tool_result"}), f"{FIRST}.tool_use_id", "missing"),
     (said("user", {**RESULT, "content": 3}), "messages[0].content[0].content", "str | array"),
     (said("user", {**RESULT, "is_error": "no"}), "messages[0].content[0].is_error", "bool"),
     (said("assistant", {**USE, "input": "[" * 500}), "messages[0].content[0].input", "deeper"),

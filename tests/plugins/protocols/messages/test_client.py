@@ -49,7 +49,6 @@ from tokenwire.core.events import (
 from tokenwire.core.testing.strategies import Shape, cuts, dialogues, event_streams
 from tokenwire.plugins.protocols.messages.client import (
     StreamReader,
-    read,
     read_body,
     read_stream,
     request,
@@ -102,8 +101,8 @@ def test_any_cutting_is_read_the_same(encode, data):
 @given(event_streams(replace(SHAPE, cut_calls=False)))
 @BOUNDED(max_examples=200)
 def test_unary_bodies_say_the_same(encode, events):
-    streamed = wire_of(fold(read(Output(stream=True), encode(events))))
-    unary = wire_of(fold(read(Output(stream=False), encode(events, stream=False))))
+    streamed = wire_of(fold(read_stream(encode(events))))
+    unary = wire_of(fold(read_body(encode(events, stream=False))))
     assert unary[1:] == streamed[1:]
     for ours, theirs in zip(unary[0], streamed[0], strict=True):
         # Why: an object is all that a unary body can say of arguments that were left out.
@@ -150,13 +149,23 @@ FULL = Call(
         (
             Turn("system", (Text("a"), Text("b", {"note": 1}))),
             Turn("user", (Text("c"), Image(data=b"png", media_type="image/png"))),
-            Turn("assistant", (Reasoning("t", signature="s"), ToolCall("t1", "a", '{"x": 1.0}'))),
+            Turn(
+                "assistant",
+                (
+                    Reasoning("t", signature="s"),
+                    ToolCall("t1", "a", '{"x": 1.0}'),
+                    ToolCall("t2", "a", "{}"),
+                    ToolCall("t3", "b", "{}"),
+                ),
+            ),
             Turn(
                 "tool",
                 (
                     ToolResult("t1", (Text("r"),), is_error=True, name="a"),
-                    ToolResult("t2", (Text("r"), Image(data=b"png"), Opaque("x", {"type": "x"}))),
-                    ToolResult("t3", ()),
+                    ToolResult(
+                        "t2", (Text("r"), Image(data=b"png"), Opaque("x", {"type": "x"})), name="a"
+                    ),
+                    ToolResult("t3", (), name="b"),
                 ),
             ),
             Turn("user", (Document(text="d", title="T"), Document(data=b"%PDF")), extra={"id": 1}),

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from tokenwire.core.call import Call, Count, Output, Stopping
 from tokenwire.core.dialogue import Dialogue, Text, ToolSpec, Turn
 from tokenwire.core.factory import Services
+from tokenwire.core.host import Host
 from tokenwire.core.signing import Keyring
-from tokenwire.core.testing.codec_kit import LAWS, run_codec_kit
+from tokenwire.core.testing.codec_kit import LAWS, conform, run_codec_kit
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols import messages
-from tokenwire.plugins.protocols.messages.client import StreamReader, read_body
+from tokenwire.plugins.protocols.messages.client import read
 
 HELLO = Call(
     "m",
@@ -38,16 +39,15 @@ EXAMPLES = (
 )
 
 
-def read(call, chunks):
-    if not call.output.stream:
-        return read_body(b"".join(chunks))
-    reader = StreamReader()
-    return [event for chunk in chunks for event in reader.push(chunk)]
-
-
 @pytest.mark.parametrize("law", LAWS)
 def test_conforms(law):
     (factory,) = messages.register_codecs()
     services = Services(keys=Keyring([b"a key of the tests' own, 32 bytes"]))
     codec = factory.build(factory.settings(), services)
     run_codec_kit(codec, EXAMPLES, read, laws=[law])
+
+
+def test_every_law_is_checked_by_name():
+    """`tokenwire conform messages`: its client has the shape that the kit looks for."""
+    host = Host({"messages": messages}, entry_points=False)
+    assert conform(host, "messages") == LAWS

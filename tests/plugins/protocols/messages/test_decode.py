@@ -22,6 +22,7 @@ from tokenwire.core.dialogue import (
     ToolSpec,
     Turn,
 )
+from tokenwire.core.errors import RequestError
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.messages.codec import COUNT_PATH
 
@@ -39,6 +40,10 @@ def assistant(*blocks: object) -> dict[str, object]:
 
 def text(value: str) -> dict[str, object]:
     return {"type": "text", "text": value}
+
+
+def use(id_: str, name: str = "a") -> dict[str, object]:
+    return {"type": "tool_use", "id": id_, "name": name, "input": {}}
 
 
 def test_smallest(decode):
@@ -115,7 +120,7 @@ def test_empty_content_is_an_empty_turn(decode):
 def test_tools_and_results(decode):
     messages = [
         user(text("tide?")),
-        assistant(text("I look."), {"type": "tool_use", "id": "t1", "name": "tide", "input": {}}),
+        assistant(text("I look."), use("t1", "tide"), use("t2"), use("t3")),
         user(
             {"type": "tool_result", "tool_use_id": "t1", "content": "low", "is_error": True},
             {"type": "tool_result", "tool_use_id": "t2", "content": [text("x"), text("y")]},
@@ -128,19 +133,45 @@ def test_tools_and_results(decode):
     assert turns[1].parts[1] == ToolCall("t1", "tide", "{}")
     assert turns[2].parts == (
         ToolResult("t1", (Text("low"),), is_error=True, name="tide"),
-        ToolResult("t2", (Text("x"), Text("y"))),
-        ToolResult("t3", ()),
+        ToolResult("t2", (Text("x"), Text("y")), name="a"),
+        ToolResult("t3", (), name="a"),
     )
     assert turns[3].parts == (Text("so?"),)
 
 
-def test_orphans_are_tolerated(decode):
-    alone = {"type": "tool_result", "tool_use_id": "toolu_9", "content": "x"}
-    assert decode(messages=[user(alone)]).dialogue.turns[0].role == "tool"
-    asked = {"type": "tool_use", "id": "toolu_1", "name": "a", "input": {}}
+def test_a_result_answers_an_earlier_call(decode):
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    for messages in ([user(result)], [assistant(use("T")), user(result)]):
+        with pytest.raises(RequestError, match="'t' answers no earlier call") as caught:
+            decode(messages=messages)
+        assert caught.value.param == f"messages[{len(messages) - 1}].content[0].tool_use_id"
+    with pytest.raises(RequestError, match="answers no earlier call"):
+        decode(messages=[user(result), assistant(use("t"))])
+    later = [assistant(use("t")), user(text("wait")), assistant(text("?")), user(result, result)]
+    assert [part.name for part in decode(messages=later).dialogue.turns[-1].parts] == ["a", "a"]
+
+
+def test_calls_without_results_are_tolerated(decode):
+    asked = use("toolu_1")
     turns = decode(messages=[user(text("a")), assistant(asked), user(text("skip it"))])
     assert turns.dialogue.turns[2].parts == (Text("skip it"),)
     assert not decode(messages=[user(text("a")), assistant(asked)]).dialogue.continue_final
+
+
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_results_of_calls_that_others_ran_are_not_checked(decode, kind):
+    hosted = {"type": kind, "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_9", "content": []}
+    plain = {"type": "tool_result", "tool_use_id": "srvtoolu_1", "content": "x"}
+    turns = decode(messages=[assistant(hosted, found), user(found, plain)]).dialogue.turns
+    assert [part.kind for part in turns[0].parts] == [kind, "web_search_tool_result"]
+    assert turns[1].parts == (Opaque("web_search_tool_result", found),)
+    assert turns[2].parts == (ToolResult("srvtoolu_1", (Text("x"),), name="web_search"),)
+    nameless = {"type": kind, "id": "srvtoolu_1"}
+    turns = decode(messages=[assistant(nameless), user(plain)]).dialogue.turns
+    assert turns[1].parts[0].name is None
+    with pytest.raises(RequestError, match="answers no earlier call"):
+        decode(messages=[user(hosted), user(plain)])
 
 
 def test_json_is_kept_as_it_was_written(decode):
@@ -174,20 +205,21 @@ def test_malformed_history_arguments_are_listed(decode, given, arguments):
 def test_images(decode):
     url = "https://example.com/a.png"
     shot = {"type": "tool_result", "tool_use_id": "t", "content": [text("done"), image(PIXEL)]}
-    call = decode(messages=[user(image(PIXEL), image({"type": "url", "url": url}), shot)])
+    shown = user(image(PIXEL), image({"type": "url", "url": url}), shot)
+    call = decode(messages=[assistant(use("t")), shown])
     data = base64.b64decode("iVBORw0KGgo=")
-    first, second = call.dialogue.turns[0].parts
+    first, second = call.dialogue.turns[1].parts
     assert first == Image(data=data, media_type="image/png")
     assert second == Image(url=url)
-    assert call.dialogue.turns[1].parts[0].parts == (
+    assert call.dialogue.turns[2].parts[0].parts == (
         Text("done"),
         Image(data=data, media_type="image/png"),
     )
     assert call.needs == (Need("url", url),)
     met = call.resolve({Need("url", url): b"png"})
     assert met.needs == ()
-    assert met.dialogue.turns[0].parts[1] == Image(data=b"png")
-    assert met.dialogue.turns[0].parts[0] == first
+    assert met.dialogue.turns[1].parts[1] == Image(data=b"png")
+    assert met.dialogue.turns[1].parts[0] == first
     with pytest.raises(LookupError, match="needs not met"):
         call.resolve({})
     with pytest.raises(LookupError, match="wanted bytes"):
@@ -237,10 +269,11 @@ def test_search_results_reach_the_model_as_documents(decode):
         "content": [text("x"), text("y")],
     }
     result = {"type": "tool_result", "tool_use_id": "t", "content": [found]}
-    call = decode(messages=[user({**found, "citations": {"enabled": True}}, result)])
-    document = call.dialogue.turns[1].parts[0].parts[0]
+    asked = assistant(use("t"))
+    call = decode(messages=[asked, user({**found, "citations": {"enabled": True}}, result)])
+    document = call.dialogue.turns[2].parts[0].parts[0]
     assert document == Document(text="x\ny", title="t", name="s", extra={"search_result": found})
-    assert call.dialogue.turns[0].parts[0].text == "x\ny"
+    assert call.dialogue.turns[1].parts[0].text == "x\ny"
     assert call.ignored == ("messages[].content[].citations",)
 
 
@@ -253,10 +286,11 @@ def test_blocks_that_we_do_not_run_are_kept_and_listed(decode):
     hosted = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     reference = {"type": "tool_reference", "tool_name": "a"}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [reference]}
-    call = decode(messages=[user(upload, result), assistant(hosted)])
-    assert call.dialogue.turns[0].parts == (Opaque("container_upload", upload),)
-    assert call.dialogue.turns[1].parts[0].parts == (Opaque("tool_reference", reference),)
-    assert call.dialogue.turns[2].parts == (Opaque("server_tool_use", hosted),)
+    turns = [assistant(use("t")), user(upload, result), assistant(hosted)]
+    call = decode(messages=turns)
+    assert call.dialogue.turns[1].parts == (Opaque("container_upload", upload),)
+    assert call.dialogue.turns[2].parts[0].parts == (Opaque("tool_reference", reference),)
+    assert call.dialogue.turns[3].parts == (Opaque("server_tool_use", hosted),)
     assert call.ignored == (
         "messages[].content[][type=container_upload]",
         "messages[].content[].content[][type=tool_reference]",
@@ -368,15 +402,16 @@ def test_cache_markers(decode):
     call = decode(
         system=[text("a"), {**text("b"), "cache_control": control}],
         messages=[
-            user(text("c"), result, {**text("d"), "cache_control": {"type": "x", "ttl": "9"}})
+            assistant(use("t")),
+            user(text("c"), result, {**text("d"), "cache_control": {"type": "x", "ttl": "9"}}),
         ],
         tools=[{**TOOL, "cache_control": {"type": "ephemeral", "ttl": "5m"}}],
     )
     assert set(call.hints.cache_markers) == {
         CacheMarker(-1, 0, 300),
         CacheMarker(0, 1),
-        CacheMarker(2, 0, 3600),
-        CacheMarker(3, 0),
+        CacheMarker(3, 0, 3600),
+        CacheMarker(4, 0),
     }
     assert call.ignored == (
         "messages[].content[].cache_control.type",
