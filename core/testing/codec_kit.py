@@ -115,7 +115,10 @@ def _run(
 
 
 def _client(codec: Codec) -> ModuleType | None:
-    name = f"{type(codec).__module__.rpartition('.')[0]}.client"
+    package = type(codec).__module__.rpartition(".")[0]
+    if not package:
+        return None  # Why: a codec in a module of its own has no client beside it.
+    name = f"{package}.client"
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

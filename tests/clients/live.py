@@ -34,7 +34,9 @@ class LiveServer(Struct, frozen=True):
 
 
 @contextmanager
-def live_server(config: str, folder: Path, **environ: str) -> Iterator[LiveServer]:
+def live_server(
+    config: str, folder: Path, *, command: Path = COMMAND, **environ: str
+) -> Iterator[LiveServer]:
     """`config` is the text of a YAML file; it is ready when this enters."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -45,7 +47,7 @@ def live_server(config: str, folder: Path, **environ: str) -> Iterator[LiveServe
     env = {**os.environ, "TOKENWIRE_SERVER_PORT": str(port), **environ}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [str(COMMAND), "serve", "--config", str(path)],
+            [str(command), "serve", "--config", str(path)],
             stdout=out,
             stderr=subprocess.STDOUT,
             env=env,

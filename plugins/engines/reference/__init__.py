@@ -26,5 +26,6 @@ def register_engines() -> Iterable[Factory[Engine]]:
             ReferenceSettings,
             _build,
             summary="any causal model that transformers loads, one token at a time",
+            device=True,
         ),
     )
