@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import final
+from typing import Final, final
 
+import msgspec
 from msgspec import Struct
 
-__all__ = ("HttpReply", "HttpRequest", "Route", "SseMessage", "SseReader", "Stamp", "sse")
+__all__ = (
+    "HttpReply",
+    "HttpRequest",
+    "Route",
+    "SseMessage",
+    "SseReader",
+    "Stamp",
+    "escape_breaks",
+    "json_text",
+    "sse",
+)
 
 NO_HEADERS: Mapping[str, str] = {}
 
@@ -71,6 +82,29 @@ def sse(data: bytes, event: bytes | None = None) -> bytes:
     if event is None:
         return b"data: " + data + b"\n\n"
     return b"event: " + event + b"\ndata: " + data + b"\n\n"
+
+
+BREAKS: Final = ("\u0085", "\u2028", "\u2029")
+"""Line breaks to some readers of lines, though neither to SSE nor to JSON."""
+ESCAPES: Final = tuple((text.encode(), b"\\u%04x" % ord(text)) for text in BREAKS)
+
+_json: Final = msgspec.json.Encoder().encode
+
+
+def json_text(text: str) -> bytes:
+    """A JSON string in which no reader of lines finds a line break."""
+    data = _json(text)
+    # Why so: it runs for each delta, and a search that finds nothing in a str is the cheapest.
+    if text.isascii() or not ("\u2028" in text or "\u2029" in text or "\x85" in text):
+        return data
+    return escape_breaks(data)
+
+
+def escape_breaks(data: bytes) -> bytes:
+    """The same JSON (UTF-8) with each of `BREAKS` written as its escape."""
+    for raw, escape in ESCAPES:
+        data = data.replace(raw, escape)
+    return data
 
 
 class SseMessage(Struct, frozen=True):

@@ -13,7 +13,7 @@ from tokenwire.core import blocks, fingerprint, seeds
 from tokenwire.core.signing import Keyring, TextDigest
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.token_schema import json_schema
-from tokenwire.core.wire import SseReader, Stamp, sse
+from tokenwire.core.wire import SseReader, Stamp, escape_breaks, json_text, sse
 
 ROOT = Path(__file__).parents[2]
 FAST = settings(derandomize=True, max_examples=150, deadline=None)
@@ -158,3 +158,20 @@ def test_committed_schema_is_the_structs() -> None:
     assert committed == json.loads(json.dumps(json_schema())), (
         "run `make schema` and review the difference"
     )
+
+
+AWKWARD = st.text(
+    st.sampled_from('a\u00e9\u6f6e\x85\u2028\u2029\U0001f30a\r\n\\"\x0b'), max_size=12
+)
+
+
+@FAST
+@given(AWKWARD)
+def test_json_text_is_one_line_of_the_same_text(text: str) -> None:
+    data = json_text(text)
+    assert json.loads(data) == text
+    assert data.decode().splitlines() == [data.decode()]
+    whole = escape_breaks(json.dumps([text], ensure_ascii=False).encode())
+    assert json.loads(whole) == [text]
+    assert whole.decode().splitlines() == [whole.decode()]
+    assert b"\\u2029" in json_text("\u6f6e\u2029")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -11,7 +10,7 @@ import msgspec
 
 from tokenwire.core.call import Call
 from tokenwire.core.events import Finished, FinishReason, TokenLogprob, Usage
-from tokenwire.core.wire import Stamp
+from tokenwire.core.wire import Stamp, escape_breaks
 
 __all__ = (
     "DONE",
@@ -19,7 +18,6 @@ __all__ = (
     "Envelope",
     "ReasoningField",
     "finish_fields",
-    "json_text",
     "logprobs_field",
     "reply_id",
     "usage_field",
@@ -42,22 +40,6 @@ FINISH_REASONS: Final[dict[FinishReason, str]] = {
 }
 
 _encode: Final = msgspec.json.Encoder().encode
-
-# Line breaks to some readers of lines, though not to SSE: written as escapes.
-BREAKS: Final = (
-    (b"\xc2\x85", b"\\u0085"),
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-)
-
-
-_has_break: Final = re.compile("[\u0085\u2028\u2029]").search
-
-
-def json_text(text: str) -> bytes:
-    """A JSON string in which no reader of lines finds a line break."""
-    data = _encode(text)
-    return data if text.isascii() or not _has_break(text) else _escape(data)
 
 
 def reply_id(stamp: Stamp) -> str:
@@ -110,7 +92,7 @@ class Envelope:
         }
         if fingerprint:
             head["system_fingerprint"] = fingerprint
-        self._head = b"data: " + _escape(_encode(head))[:-1] + b',"choices":['
+        self._head = b"data: " + escape_breaks(_encode(head))[:-1] + b',"choices":['
         # Why: with usage asked for, OpenAI sends null in every chunk but the last.
         self._tail = b'],"usage":null}\n\n' if call.output.usage else b"]}\n\n"
 
@@ -124,19 +106,13 @@ class Envelope:
     ) -> bytes:
         """One chunk; `delta` is the inside of its object."""
         fields = b'{"index":%d,"delta":{%b},"logprobs":%b,"finish_reason":null}'
-        entries = _escape(_encode(logprobs)) if logprobs is not None else b"null"
+        entries = escape_breaks(_encode(logprobs)) if logprobs is not None else b"null"
         return self._head + fields % (choice, delta, entries) + self._tail
 
     def finish(self, finished: Finished) -> bytes:
-        fields = _escape(_encode(finish_fields(finished)))[1:-1]
+        fields = escape_breaks(_encode(finish_fields(finished)))[1:-1]
         choice = b'{"index":%d,"delta":{},"logprobs":null,%b}' % (finished.choice, fields)
         return self._head + choice + self._tail
 
     def usage(self, usage: Usage) -> bytes:
         return self._head + b'],"usage":' + _encode(usage_field(usage)) + b"}\n\n"
-
-
-def _escape(data: bytes) -> bytes:
-    for raw, escape in BREAKS:
-        data = data.replace(raw, escape)
-    return data

@@ -22,13 +22,12 @@ from tokenwire.core.events import (
     TokenLogprob,
     Usage,
 )
-from tokenwire.core.wire import Stamp
+from tokenwire.core.wire import Stamp, escape_breaks, json_text, sse
 from tokenwire.plugins.protocols.chat_completions.chunks import (
     DONE,
     Envelope,
     ReasoningField,
     finish_fields,
-    json_text,
     logprobs_field,
     reply_id,
     usage_field,
@@ -137,7 +136,7 @@ class StreamReply(Machine):
         return (self._envelope.usage(usage) if self._call.output.usage else b"") + DONE
 
     def _failed(self, failed: Failed) -> bytes:
-        return b"data: " + error_body(failed.kind, failed.message) + b"\n\n"
+        return sse(escape_breaks(error_body(failed.kind, failed.message)))
 
 
 @final

@@ -29,7 +29,7 @@ from tokenwire.core.events import (
 )
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.signing import Keyring, TextDigest
-from tokenwire.core.wire import Stamp, sse
+from tokenwire.core.wire import Stamp, escape_breaks, json_text, sse
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
 from tokenwire.plugins.protocols.messages.errors import envelope
@@ -110,9 +110,8 @@ class StreamReply(Reply):
                 self._unread.append(event.text)
                 if len(self._unread) >= BATCH:
                     self._read_thoughts()
-            data = _json(event.text)
-            if not event.text.isascii():
-                data = shapes.escaped(data)
+            text = event.text
+            data = _json(text) if text.isascii() else json_text(text)
             return self._prefix + data + DELTA_END
         return self._push(event)
 
@@ -141,7 +140,7 @@ class StreamReply(Reply):
             case Failed():
                 self._prefix = b""
                 data = envelope(event.kind, event.message, self._stamp.id)
-                return sse(shapes.escaped(data), b"error")
+                return sse(escape_breaks(data), b"error")
 
     def _open(self, event: PartStart) -> bytes:
         block: wire.Block
@@ -225,7 +224,7 @@ class StreamReply(Reply):
 
 
 def _sse(event: wire.StreamEvent, name: bytes) -> bytes:
-    return sse(shapes.escaped(_json(event)), name)
+    return sse(escape_breaks(_json(event)), name)
 
 
 def _delta_prefix(index: int, kind: PartKind) -> bytes:

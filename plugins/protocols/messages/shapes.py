@@ -16,10 +16,8 @@ from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages.partial_json import whole_members
 
 __all__ = (
-    "LINE_BREAKS",
     "NO_INPUT",
     "STOP_REASONS",
-    "escaped",
     "message",
     "stop_delta",
     "tool_id",
@@ -40,19 +38,7 @@ STOP_REASONS: Final[dict[FinishReason, wire.StopReason]] = {
 
 _parse: Final = msgspec.json.Decoder().decode
 NO_INPUT: Final = Raw(b"{}")
-LINE_BREAKS: Final = (
-    (b"\xc2\x85", b"\\u0085"),
-    (b"\xe2\x80\xa8", b"\\u2028"),
-    (b"\xe2\x80\xa9", b"\\u2029"),
-)
 OWN_ID: Final = re.compile(r"toolu_[A-Za-z0-9_]+")
-
-
-def escaped(data: bytes) -> bytes:
-    """JSON in which no reader of lines finds a break: some split at more than SSE does."""
-    for line_break, escape in LINE_BREAKS:
-        data = data.replace(line_break, escape)
-    return data
 
 
 def tool_id(given: str | None, stamp: Stamp, k: int) -> str:

@@ -413,6 +413,8 @@ def test_no_text_breaks_a_line():
     assert all(not line or line.startswith("data: ") for line in lines)
     got = [json.loads(line[6:]) for line in lines if line and line != "data: [DONE]"]
     assert [c["choices"][0]["delta"].get("content") for c in got[1:3]] == [awkward, awkward]
+    failed = run(call(), Failed(ErrorKind.INTERNAL, awkward)).decode().splitlines()
+    assert all(not line or line.startswith("data: ") for line in failed)
 
 
 def test_keepalive_is_a_comment():
