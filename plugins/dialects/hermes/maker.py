@@ -7,7 +7,8 @@ from typing import Final, final
 from msgspec.structs import replace
 
 from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup
-from tokenwire.plugins.dialects.hermes.parser import CALL, CALL_END, THINK, THINK_END, HermesParser
+from tokenwire.plugins.dialects.hermes.markers import CALL, CALL_END, THINK, THINK_END
+from tokenwire.plugins.dialects.hermes.parser import HermesParser
 
 __all__ = ("HermesMaker",)
 

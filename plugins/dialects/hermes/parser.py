@@ -9,37 +9,31 @@ markers. Knows no tokenizer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, final
+from typing import final
 
 from tokenwire.core.events import PartDelta
 from tokenwire.core.ports.dialect import Parser, ParserSetup, PartEvent
 from tokenwire.core.prompt import Phase, Piece
 from tokenwire.plugins.dialects._shared.emitter import Emitter
-from tokenwire.plugins.dialects._shared.tags import PARTIAL, Tags
+from tokenwire.plugins.dialects._shared.tags import PARTIAL
 from tokenwire.plugins.dialects.hermes.call import CallReader, Outcome
 from tokenwire.plugins.dialects.hermes.draft import Verdict, judge
+from tokenwire.plugins.dialects.hermes.markers import (
+    AGAIN,
+    BETWEEN,
+    CALL,
+    CALL_END,
+    CALLS,
+    LATER,
+    OPENING,
+    PHASES,
+    REASONING,
+    THINK,
+    THINK_END,
+)
+from tokenwire.plugins.dialects.hermes.spacing import Spacing
 
-__all__ = ("CALL", "CALL_END", "THINK", "THINK_END", "HermesParser")
-
-THINK, THINK_END = "<think>", "</think>"
-CALL, CALL_END = "<tool_call>", "</tool_call>"
-MAX_BLANK: Final = 256
-"""White space held before it is certain to be text."""
-BETWEEN: Final = " \t\r\n,[]}"
-"""What may stand between the calls of one tag."""
-OPENING: Final = {
-    (thinks, calls): Tags([*(THINK, THINK_END) * thinks, *(CALL,) * calls])
-    for thinks in (False, True)
-    for calls in (False, True)
-}
-LATER: Final = {calls: Tags((CALL,) * calls) for calls in (False, True)}
-REASONING: Final = {calls: Tags((THINK_END, *(CALL,) * calls)) for calls in (False, True)}
-CALLS: Final = Tags((CALL, CALL_END))
-AGAIN: Final = Tags((THINK,))
-PHASES: Final[dict[str, Phase]] = {
-    "text": "content", "reasoning": "reasoning", "draft": "reasoning",
-    "call": "tool_call", "after": "tool_call",
-}  # fmt: skip
+__all__ = ("HermesParser",)
 
 
 @final
@@ -59,10 +53,9 @@ class HermesParser(Parser):
         self._reader: CallReader | None = None
         self._state = "reasoning" if self._reasons and setup.phase == "reasoning" else "text"
         self._is_opening = True  # nothing but white space has come
-        self._trims = self._state == "reasoning"  # newlines that come now belong to a marker
+        self._space = Spacing(self._emit, trims=self._state == "reasoning")
         self._had_call = False
         self._waits = False
-        self._blank = ""  # white space that may turn out to belong to a marker
         self._held = ""  # the beginning of a marker, or a draft
         self._read = 0  # raw characters that came
         self._fast = ""  # the state, when text without a sign of its end can go straight out
@@ -85,8 +78,8 @@ class HermesParser(Parser):
     def flush(self) -> Sequence[PartEvent]:
         self._hold(self._held, is_final=True)
         if self._reader is not None:
-            self._truncate(self._reader)
-        blank, self._blank = self._blank, ""
+            self._break_off(self._reader, self._read, is_last=True)
+        blank, self._space.blank = self._space.blank, ""
         kind = self._emit.is_open
         if kind == "text" or (not kind and not self._had_call and self._state == "text"):
             self._emit.text("text", blank, self._read)
@@ -114,7 +107,7 @@ class HermesParser(Parser):
         return text in (CALL, CALL_END) or (self._thinks and text in (THINK, THINK_END))
 
     def _settle(self) -> Sequence[PartEvent]:
-        if self._held or self._blank or self._is_opening:
+        if self._held or self._space.blank or self._is_opening:
             self._fast = ""
         elif self._reader is not None:
             self._fast = "call" if self._reader.is_in_argument_string else ""
@@ -148,8 +141,6 @@ class HermesParser(Parser):
         """How many raw characters had been read at `at`."""
         return self._read - len(buffer) + at
 
-    # Text.
-
     def _text(self, buffer: str, at: int, is_final: bool) -> int:
         if self._is_opening and buffer[at].isspace():
             first = at
@@ -174,32 +165,19 @@ class HermesParser(Parser):
 
     def _turn(self, marker: str) -> None:
         """A marker in text: into a call, into reasoning, or a stray end of reasoning."""
-        self._trims = True
         if marker == CALL:
+            # Why not begin(): the white space before the call is text if no call comes of it.
+            self._space.trims = True
             self._begin_call(CALL)
             return
-        self._blank = ""
+        self._space.begin()
         if marker == THINK and self._reasons:
             self._emit.close()
             self._state, self._is_opening = "reasoning", False
 
     def _say(self, text: str, end: int) -> None:
-        """Visible text, but for white space that may belong to a marker."""
-        if self._trims:
-            text = text.lstrip("\n")
-            if not text:
-                return
-            self._trims = False
-        text, self._blank = self._blank + text, ""
-        may_be_blank = self._emit.is_open != "text" and (self._calls or self._is_opening)
-        if may_be_blank and text.isspace() and len(text) <= MAX_BLANK:
-            self._blank = text
-            return
-        if self._calls and text[-1] == "\n":
-            text, self._blank, end = text[:-1], "\n", end - 1
-        self._emit.text("text", text, end)
-
-    # Reasoning.
+        can_wait = self._emit.is_open != "text" and (self._calls or self._is_opening)
+        self._space.say(text, end, can_wait=can_wait, before_calls=self._calls)
 
     def _reasoning(self, buffer: str, at: int, is_final: bool) -> int:
         if self._is_opening:
@@ -226,20 +204,12 @@ class HermesParser(Parser):
 
     def _think(self, text: str, end: int) -> None:
         self._is_opening = False
-        if self._trims:
-            text = text.lstrip("\n")
-            if not text:
-                return
-            self._trims = False
-        text = self._blank + text
-        newlines = len(text) - len(text.rstrip("\n"))
-        kept = len(text) - min(newlines, MAX_BLANK)
-        self._blank = text[kept:]
-        self._emit.text("reasoning", text[:kept], end - len(self._blank))
+        self._space.think(text, end)
 
     def _close_reasoning(self) -> None:
         self._emit.close()
-        self._state, self._blank, self._trims, self._is_opening = "text", "", True, False
+        self._space.begin()
+        self._state, self._is_opening = "text", False
 
     def _draft(self, buffer: str, at: int, is_final: bool) -> int:
         verdict, stop = judge(buffer[at:], CALL, CALL_END, THINK_END)
@@ -252,8 +222,6 @@ class HermesParser(Parser):
         else:
             self._waits = True
         return at
-
-    # Calls.
 
     def _begin_call(self, held: str) -> None:
         self._reader, self._state = CallReader(held), "call"
@@ -275,29 +243,24 @@ class HermesParser(Parser):
             else:
                 outcome = Outcome.BROKEN
         if reader.is_started:
-            self._blank, self._had_call, self._is_opening = "", True, False
+            self._had_call, self._is_opening = True, False
+            self._space.blank = ""
         if outcome is Outcome.DONE:
             self._reader, self._state = None, "after"
         elif outcome is Outcome.BROKEN:
             self._break_off(reader, self._end(buffer, at))
         return at
 
-    def _break_off(self, reader: CallReader, end: int) -> None:
-        """The call cannot go on: what was announced ends, what was not is text."""
-        self._reader = None
-        if reader.is_started:
-            self._emit.close(is_complete=reader.is_whole)
-            self._state = "after"
-        else:
-            self._state, self._is_opening, self._trims = "text", False, False
-            self._say(reader.held, end)
-
-    def _truncate(self, reader: CallReader) -> None:
-        """The answer ends in the call. Without a name there is nothing that could be sent."""
+    def _break_off(self, reader: CallReader, end: int, *, is_last: bool = False) -> None:
+        """The call cannot go on: what was announced ends; what was not is text, but for a call
+        that the answer's end cut off, of which there is nothing that could be sent."""
         self._reader, self._state = None, "after"
         if reader.is_started:
             self._emit.close(is_complete=reader.is_whole)
-        self._had_call = True
+        elif not is_last:
+            self._state, self._is_opening, self._space.trims = "text", False, False
+            self._say(reader.held, end)
+        self._had_call = self._had_call or is_last
 
     def _after(self, buffer: str, at: int, is_final: bool) -> int:
         if buffer[at] in BETWEEN:
@@ -309,24 +272,22 @@ class HermesParser(Parser):
         if marker == PARTIAL:
             self._waits = True
             return at
-        self._state, self._trims = "text", True
+        self._state, self._space.trims = "text", True
         if marker == CALL:
             self._begin_call(CALL)
         return at + len(marker)
 
-    # State.
-
     def save(self) -> object:
+        call = None if self._reader is None else self._reader.save()
         return [
-            self._state, self._is_opening, self._trims, self._had_call, self._blank, self._held,
-            self._read, self._emit.is_open, self._reader and self._reader.save(),
+            self._state, self._is_opening, self._had_call, self._held, self._read,
+            self._space.blank, self._space.trims, self._emit.is_open, call,
         ]  # fmt: skip
 
     def restore(self, state: object) -> None:
-        (
-            self._state, self._is_opening, self._trims, self._had_call, self._blank, self._held,
-            self._read, self._emit.is_open, call,
-        ) = state  # type: ignore[misc]  # fmt: skip
+        assert isinstance(state, (list, tuple))
+        self._state, self._is_opening, self._had_call, self._held, self._read = state[:5]
+        self._space.blank, self._space.trims, self._emit.is_open, call = state[5:]
         self._reader = None
         if call is not None:
             self._reader = CallReader("")

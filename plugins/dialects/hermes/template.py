@@ -43,6 +43,8 @@ SYSTEM: Final = ("system", "developer")
 class ChatmlTemplate(Template):
     """System and developer turns are joined at the front."""
 
+    source = "chatml 1"
+
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         if not dialogue.turns:
             raise RequestError("a conversation needs at least one message")

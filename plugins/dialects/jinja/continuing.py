@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tokenwire.core.errors import RequestError
-from tokenwire.plugins.dialects.jinja.messages import Message
+from tokenwire.plugins.dialects.jinja.habits import Message
 
 __all__ = ("cut", "mark")
 

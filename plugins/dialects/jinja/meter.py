@@ -6,7 +6,7 @@ something whose cost is not plain from the template's text asks here first.
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Any, Final, final
 
 from jinja2.utils import Namespace
 
@@ -16,9 +16,9 @@ METER: Final = "the meter"
 """The render variable that holds the meter: no template can spell it, for its blank."""
 
 FLAT: Final = frozenset({int, float, bool, type(None)})
-VIEWS: Final[tuple[type, ...]] = (type({}.keys()), type({}.values()), type({}.items()))
-CONTAINERS: Final = (list, tuple, set, frozenset, *VIEWS)
-SIZED: Final = (list, tuple, dict, range, *VIEWS)
+VIEWS: Final[tuple[type[Any], ...]] = (type({}.keys()), type({}.values()), type({}.items()))
+CONTAINERS: Final[tuple[type[Any], ...]] = (list, tuple, set, frozenset, *VIEWS)
+SIZED: Final[tuple[type[Any], ...]] = (list, tuple, dict, range, *VIEWS)
 SHORT: Final = 1024
 """Strings up to so many characters cost nothing beside the instruction that touches them."""
 
@@ -62,7 +62,7 @@ class Meter:
             raise OverBudget(f"the template wrote more than `max_output`, {self.max_output}")
 
 
-def size(meter: Meter, value: object) -> None:
+def size(meter: Meter, value: Any) -> None:
     """Pay for touching `value` without looking into it."""
     if isinstance(value, str):
         if len(value) > SHORT:
@@ -82,7 +82,7 @@ def weigh(meter: Meter, value: object) -> int:
     if isinstance(value, str):
         meter.text(len(value))
         return len(value)
-    stack: list[object] = [value]
+    stack: list[Any] = [value]
     nodes = characters = 0
     while stack:
         item = stack.pop()

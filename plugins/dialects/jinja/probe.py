@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from tokenwire.plugins.dialects.jinja.messages import Habits, Message
+from tokenwire.plugins.dialects.jinja.habits import Habits, Message
 
 __all__ = ("Try", "probe")
 
 Try: TypeAlias = Callable[[list[Message], list[Message] | None], str | None]
 """Messages and tools to rendered text; None where the template refuses or fails."""
+
+Show: TypeAlias = Callable[[list[Message], list[Message] | None], str]
 
 WORD: Final = "Quellwort"
 OTHER: Final = "Nebenwort"
@@ -25,8 +27,8 @@ def _text(text: str) -> Message:
     return {"type": "text", "text": text}
 
 
-def _tool_turns(content: Callable[[str], Any], *, null: bool) -> list[Message]:
-    function = {"name": OTHER, "arguments": {"a": "b"}}
+def _tool_turns(content: Callable[[str], Any], *, null: bool, string: bool) -> list[Message]:
+    function = {"name": OTHER, "arguments": '{"a": "b"}' if string else {"a": "b"}}
     call = {"id": "abcDEF123", "type": "function", "function": function}
     calling = {"role": "assistant", "content": None if null else content(""), "tool_calls": [call]}
     result = {"role": "tool", "tool_call_id": "abcDEF123", "name": OTHER, "content": content(WORD)}
@@ -37,6 +39,19 @@ def _tools() -> list[Message]:
     parameters = {"type": "object", "properties": {"a": {"type": "string", "description": "d"}}}
     tool = {"name": "other", "description": "d", "parameters": parameters}
     return [{"type": "function", "function": tool}]
+
+
+def _way_of_calls(show: Show, content: Callable[[str], Any]) -> tuple[bool, bool, str]:
+    """The first way in which a call and its result are seen: null content, string arguments; and
+    the text. None: the plain way, and what it gives."""
+    plain = show(_tool_turns(content, null=False, string=False), _tools())
+    if OTHER in plain and WORD in plain:
+        return False, False, plain
+    for null, string in ((True, False), (False, True), (True, True)):
+        text = show(_tool_turns(content, null=null, string=string), _tools())
+        if OTHER in text and WORD in text:
+            return null, string, text
+    return False, False, plain
 
 
 def probe(attempt: Try, joiner: str) -> Habits:
@@ -56,7 +71,7 @@ def probe(attempt: Try, joiner: str) -> Habits:
     takes_parts = WORD in listed and "'type'" not in listed and '"type"' not in listed
     takes_strings = WORD in plain or not takes_parts
     if not plain and not listed:
-        return Habits(joiner=joiner, media=NO_MEDIA)
+        return Habits(joiner=joiner, media=NO_MEDIA, roles={"developer": "system"})
 
     def content(text: str) -> Any:
         return text if takes_strings else [_text(text)]
@@ -68,10 +83,7 @@ def probe(attempt: Try, joiner: str) -> Habits:
         shown = show([_user([{"type": kind}, _text(WORD)])])
         return takes_parts and WORD in shown and shown != listed and "'type'" not in shown
 
-    with_tools = show(_tool_turns(content, null=False), _tools())
-    with_null = (
-        with_tools if OTHER in with_tools else show(_tool_turns(content, null=True), _tools())
-    )
+    null, string, with_tools = _way_of_calls(show, content)
     several = show([turn("system", OTHER), turn("system", WORD), turn("user", "u")])
     late = show(
         [turn("user", "u"), turn("assistant", "a"), turn("system", WORD), turn("user", "v")]
@@ -85,8 +97,9 @@ def probe(attempt: Try, joiner: str) -> Habits:
         takes_system=WORD in show([turn("system", WORD), turn("user", "u")]),
         takes_several_systems=OTHER in several and WORD in several,
         takes_late_systems=WORD in late,
-        takes_calls=OTHER in with_null,
-        wants_null_content=OTHER not in with_tools and OTHER in with_null,
-        takes_results=WORD in with_null or WORD in with_tools,
+        takes_calls=OTHER in with_tools,
+        wants_null_content=null,
+        wants_string_arguments=string,
+        takes_results=WORD in with_tools,
         no_tools=no_tools,
     )

@@ -20,13 +20,8 @@ from tokenwire.core.errors import ConfigError, RequestError
 from tokenwire.core.ports.dialect import Template
 from tokenwire.core.prompt import Segment, Segments
 from tokenwire.plugins.dialects.jinja.continuing import cut, mark
-from tokenwire.plugins.dialects.jinja.messages import (
-    Habits,
-    Message,
-    to_messages,
-    to_tools,
-    with_front_systems,
-)
+from tokenwire.plugins.dialects.jinja.habits import Habits, Message
+from tokenwire.plugins.dialects.jinja.messages import to_messages, to_tools
 from tokenwire.plugins.dialects.jinja.meter import METER, Meter, OverBudget
 from tokenwire.plugins.dialects.jinja.metering import insert_meter
 from tokenwire.plugins.dialects.jinja.probe import probe
@@ -161,7 +156,7 @@ class JinjaTemplate(Template):
         habits = probe(attempt, full.joiner)
         self._settings = full
         if full.merge_system == "front":
-            habits = with_front_systems(habits)
+            habits = replace(habits, merges_system=True)
         elif full.merge_system == "never":
             habits = replace(habits, takes_several_systems=True, takes_late_systems=True)
         if full.roles:

@@ -1,4 +1,4 @@
-"""Template `plain`: each turn is its role, a colon and its text. For models without a template."""
+"""Template `plain`: each turn is its role, a colon, a line with its text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ __all__ = ("PlainTemplate",)
 
 @final
 class PlainTemplate(Template):
-    """Knows whose text is whose. Tools are listed, reasoning of earlier turns is left out."""
+    """For models without a chat template. Tools are listed, earlier reasoning is left out."""
+
+    source = "plain 1"
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         return Segments(tuple(s for s in _segments(dialogue) if s.text))
@@ -34,13 +36,13 @@ def _segments(dialogue: Dialogue) -> Iterator[Segment]:
         yield Segment("\n\n", "template")
     last = len(dialogue.turns) - 1
     for k, turn in enumerate(dialogue.turns):
-        yield Segment(f"{turn.role}: ", "template")
+        yield Segment(f"{turn.role}:\n", "template")
         for j, part in enumerate(turn.parts):
             yield from _part(part, k, j)
         if not (k == last and dialogue.continue_final):
             yield Segment("\n\n", "template")
     if not dialogue.continue_final:
-        yield Segment("assistant:", "template")
+        yield Segment("assistant:\n", "template")
 
 
 def _part(part: Part, turn: int, index: int) -> Iterator[Segment]:
