@@ -12,7 +12,9 @@ from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("BOS", "EOS", "PAD", "ByteText")
 
-BOS, EOS, PAD = "<bos>", "<eos>", "<pad>"
+BOS = "<bos>"
+EOS = "<eos>"
+PAD = "<pad>"
 BYTES = 256
 
 

@@ -20,11 +20,9 @@ from tokenwire.core.answers import AnswerCache, answer_key, relabel
 from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Query, QueryResult
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
-from tokenwire.core.jobs import Planned
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.guard import Guard
-from tokenwire.core.ports.observer import CallStarted, Observer
-from tokenwire.core.prompt import Prompt
+from tokenwire.core.ports.observer import Observer
 from tokenwire.core.recent import RecentPrompts
 from tokenwire.core.routes import RouteTable
 from tokenwire.core.run import Run, Tale
@@ -33,13 +31,13 @@ from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
 from tokenwire.core.tokens import AbortReason, Finish, FinishCause, FinishKind, TokenDelta
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
+from tokenwire.core.work import Work, request_ids
 
 __all__ = ("Flow", "FlowSettings")
 
 log = logging.getLogger("tokenwire.flow")
 
 SCRIPT_HEADER = "x-mock-script"
-IGNORED_HEADER = "x-tokenwire-ignored"
 NOT_FOUND = b'{"error":{"message":"there is nothing at this path","type":"not_found"}}'
 
 
@@ -175,7 +173,7 @@ class Flow:
         planned = model.jobs.plan(call, prompt, card, job=stamp.id, seed=seed)
         if call.output.stream and card.can("credit"):
             planned = replace(planned, job=replace(planned.job, credit=CREDIT_WINDOW))
-        work = _Work(codec, call, exchange, stamp, model, prompt, planned, began)
+        work = Work(codec, call, exchange, stamp, model, prompt, planned, began)
         key = None
         if self._answers is not None:
             revision = model.revision or card.revision
@@ -193,7 +191,7 @@ class Flow:
 
     async def _go(
         self,
-        work: _Work,
+        work: Work,
         *,
         answer: Sequence[TokenDelta] | None = None,
         record: list[TokenDelta] | None = None,
@@ -218,7 +216,7 @@ class Flow:
             reply=reply,
             stream=stream,
             answer=answer,
-            headers=_headers(work, is_cached=answer is not None),
+            headers=work.headers(is_cached=answer is not None),
             keepalive_s=self._settings.keepalive_s,
             timeout_s=self._settings.timeout_s,
         )
@@ -257,30 +255,6 @@ class Flow:
         return outcome == "ok"
 
 
-class _Work(Struct, frozen=True):
-    """One call, ready to run."""
-
-    codec: Codec
-    call: Call
-    exchange: Exchange
-    stamp: Stamp
-    model: ServedModel
-    prompt: Prompt
-    planned: Planned
-    began: float
-
-    def started(self) -> CallStarted:
-        return CallStarted(
-            request_id=self.stamp.id,
-            protocol=self.codec.name,
-            model=self.model.name,
-            tenant=self.call.identity.tenant,
-            stream=self.call.output.stream,
-            prompt_tokens=len(self.prompt.ids),
-            time=self.began,
-        )
-
-
 def _ends(record: Sequence[TokenDelta], stopped: Sequence[int]) -> list[TokenDelta]:
     """For choices that ended here: the engine was told to stop, and its own last delta, which may
     not have come yet, is not waited for."""
@@ -293,29 +267,13 @@ def _ends(record: Sequence[TokenDelta], stopped: Sequence[int]) -> list[TokenDel
     ]
 
 
-def _headers(work: _Work, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
-    head = [*_ids(work.stamp.id), ("x-tokenwire-fingerprint", work.prompt.fingerprint)]
-    ignored = (*work.call.ignored, *work.planned.ignored)
-    if ignored:
-        names = ", ".join(dict.fromkeys(ignored))
-        head.append((IGNORED_HEADER, names.encode("ascii", "backslashreplace").decode()[:2000]))
-    if is_cached:
-        head.append(("x-tokenwire-cache", "hit"))
-    return tuple(head)
-
-
-def _ids(request_id: str) -> tuple[tuple[str, str], ...]:
-    """Why two: the client libraries of the two largest protocols each look for their own."""
-    return (("x-request-id", request_id), ("request-id", request_id))
-
-
 async def _reply(
     exchange: Exchange,
     reply: HttpReply,
     request_id: str,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    head = {**reply.headers, **dict(_ids(request_id)), **(headers or {})}
+    head = {**reply.headers, **dict(request_ids(request_id)), **(headers or {})}
     try:
         await exchange.reply(replace(reply, headers=head))
     except ClientGone:

@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, Output, Query
-from tokenwire.core.events import Answer, Event, fold
+from tokenwire.core.events import Event
+from tokenwire.core.fold import Answer, fold
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.testing.codec_compare import normal
 from tokenwire.core.testing.laws import LawBroken

@@ -13,7 +13,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tokenwire.core.events import Answer, Choice, Part, TokenLogprob, Usage
+from tokenwire.core.events import TokenLogprob, Usage
+from tokenwire.core.fold import Answer, Choice, Part
 
 __all__ = ("LOSSES", "normal")
 
@@ -31,7 +32,7 @@ LOSSES: Final = {
     "custom": "there are no free-form calls",
     "empty_part": "parts without text are dropped",
     "error_kind": "a failure has a message, not its kind",
-    "fingerprint": "the render's fingerprint is not sent",
+    "fingerprint": "the render's fingerprint is not sent, or not whole",
     "logprob_ids": "logprobs have no token ids",
     "logprobs": "there are no logprobs",
     "logprobs_outside_text": "logprobs are of text parts only",

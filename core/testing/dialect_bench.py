@@ -21,7 +21,17 @@ from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
 from tokenwire.core.testing.laws import LawBroken
 
-__all__ = ("ANSWERS", "PORT", "TOOLS", "DialectBench", "asking", "parts_of")
+__all__ = (
+    "ANSWERS",
+    "PORT",
+    "SETUPS",
+    "TOOLS",
+    "DialectBench",
+    "asking",
+    "deltas",
+    "parts_of",
+    "turn_parts",
+)
 
 PORT = "dialect"
 T = TypeVar("T")

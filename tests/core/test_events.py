@@ -19,8 +19,8 @@ from tokenwire.core.events import (
     PartStart,
     Started,
     Usage,
-    fold,
 )
+from tokenwire.core.fold import fold
 
 EVENTS: dict[str, Event] = {
     "text": PartStart(0, "text"),

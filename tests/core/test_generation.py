@@ -13,8 +13,9 @@ from tests.core.tag_parser import TagMaker
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.errors import ErrorKind
-from tokenwire.core.events import Event, Failed, Logprobs, Order, PartDelta, fold
+from tokenwire.core.events import Event, Failed, Logprobs, Order, PartDelta
 from tokenwire.core.factory import Services
+from tokenwire.core.fold import fold
 from tokenwire.core.generation import Generation
 from tokenwire.core.host import Host
 from tokenwire.core.ports.dialect import ParserSetup

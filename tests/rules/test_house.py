@@ -33,24 +33,24 @@ def test_every_module_begins_with_its_contract() -> None:
         assert first.endswith((".", ":")) or "\n" in doc, f"{path}: {first!r} is no sentence"
 
 
-def test_public_names_exist_and_are_sorted() -> None:
+def names_of(node: ast.stmt) -> list[str]:
+    """What a statement of a module's body defines."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign() | ast.AnnAssign():
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found = [inner for target in targets for inner in ast.walk(target)]
+            return [inner.id for inner in found if isinstance(inner, ast.Name)]
+        case ast.ImportFrom(names=names) | ast.Import(names=names):
+            return [alias.asname or alias.name for alias in names]
+    return []
+
+
+def test_public_names_exist() -> None:
     for path in SOURCES:
         tree = ast.parse(path.read_text())
-        defined = {
-            name
-            for node in tree.body
-            for name in (
-                [node.name]
-                if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
-                else [target.id for target in node.targets if isinstance(target, ast.Name)]
-                if isinstance(node, ast.Assign)
-                else [node.target.id]
-                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-                else [alias.asname or alias.name for alias in node.names]
-                if isinstance(node, ast.ImportFrom | ast.Import)
-                else []
-            )
-        }
+        defined = {name for node in tree.body for name in names_of(node)}
         for node in tree.body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names = list(ast.literal_eval(node.value))

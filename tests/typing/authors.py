@@ -13,7 +13,6 @@ from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Mod
 from tokenwire.core.dialogue import Dialogue, Text, ToolResult, Turn
 from tokenwire.core.errors import CallError, ErrorKind, RequestError
 from tokenwire.core.events import (
-    Answer,
     Event,
     Failed,
     Finished,
@@ -25,9 +24,9 @@ from tokenwire.core.events import (
     PartStart,
     Started,
     Usage,
-    fold,
 )
 from tokenwire.core.factory import Factory, NoSettings, Services
+from tokenwire.core.fold import Answer, fold
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup, PartEvent, Template

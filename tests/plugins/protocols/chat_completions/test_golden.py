@@ -21,8 +21,8 @@ from tokenwire.core.events import (
     Started,
     TokenLogprob,
     Usage,
-    fold,
 )
+from tokenwire.core.fold import fold
 from tokenwire.core.testing.codec_bench import forgive
 from tokenwire.core.testing.codec_compare import normal
 from tokenwire.core.wire import Stamp
@@ -33,7 +33,7 @@ FOLDER = Path(__file__).with_name("golden")
 STAMP = Stamp("req_1", 1_700_000_000.0, bytes(range(16)))
 ASKED = Call("m", Dialogue((Turn("user", (Text("x"),)),)), output=Output(stream=True))
 TOOLS = replace(ASKED, dialogue=replace(ASKED.dialogue, tools=(ToolSpec("get_tide"),)))
-START, END = Started(9, 4, "fp_1"), Usage(9, 5, 4, reasoning_tokens=2)
+START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
 
 
 def part(kind, *pieces, choice=0, **start):

@@ -1,0 +1,61 @@
+"""One call, ready to run: what was asked, of which model, and what its reply's head says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from tokenwire.core.call import Call
+from tokenwire.core.exchange import Exchange
+from tokenwire.core.jobs import Planned
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.ports.observer import CallStarted
+from tokenwire.core.prompt import Prompt
+from tokenwire.core.served import ServedModel
+from tokenwire.core.wire import Stamp
+
+__all__ = ("Work", "request_ids")
+
+IGNORED_HEADER = "x-tokenwire-ignored"
+LONGEST_HEADER = 2000
+
+
+def request_ids(request_id: str) -> tuple[tuple[str, str], ...]:
+    """Why two: the client libraries of the two largest protocols each look for their own."""
+    return (("x-request-id", request_id), ("request-id", request_id))
+
+
+class Work(Struct, frozen=True):
+    """One call, ready to run."""
+
+    codec: Codec
+    call: Call
+    exchange: Exchange
+    stamp: Stamp
+    model: ServedModel
+    prompt: Prompt
+    planned: Planned
+    began: float
+
+    def started(self) -> CallStarted:
+        return CallStarted(
+            request_id=self.stamp.id,
+            protocol=self.codec.name,
+            model=self.model.name,
+            tenant=self.call.identity.tenant,
+            stream=self.call.output.stream,
+            prompt_tokens=len(self.prompt.ids),
+            time=self.began,
+        )
+
+    def headers(self, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
+        """Of a reply that went well."""
+        head = [*request_ids(self.stamp.id), ("x-tokenwire-fingerprint", self.prompt.fingerprint)]
+        ignored = (*self.call.ignored, *self.planned.ignored)
+        if ignored:
+            names = ", ".join(dict.fromkeys(ignored)).encode("ascii", "backslashreplace").decode()
+            if len(names) > LONGEST_HEADER:
+                names = names[:LONGEST_HEADER].rpartition(", ")[0] + ", and more"
+            head.append((IGNORED_HEADER, names))
+        if is_cached:
+            head.append(("x-tokenwire-cache", "hit"))
+        return tuple(head)
