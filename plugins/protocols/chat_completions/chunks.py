@@ -20,12 +20,14 @@ __all__ = (
     "finish_fields",
     "logprobs_field",
     "reply_id",
+    "short_fingerprint",
     "usage_field",
 )
 
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "both"]
 
 DONE: Final = b"data: [DONE]\n\n"
+DIGITS: Final = 12
 FLOOR: Final = -9999.0
 """What stands for a log probability that JSON cannot hold, or that is below it."""
 
@@ -44,6 +46,12 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def reply_id(stamp: Stamp) -> str:
     return f"chatcmpl-{stamp.id}"
+
+
+def short_fingerprint(fingerprint: str) -> str:
+    """The render's fingerprint (hex) in the form that clients know; "" stays. Each chunk has it, so
+    it is cut to 48 bits, which are enough to tell renders apart."""
+    return fingerprint and f"fp_{fingerprint[:DIGITS]}"
 
 
 def finish_fields(finished: Finished) -> dict[str, object]:
@@ -79,7 +87,7 @@ def _token(token: TokenLogprob) -> dict[str, object]:
 
 
 class Envelope:
-    """What all chunks of one stream share, encoded once the fingerprint is known."""
+    """What all chunks of one stream share, encoded once the (short) fingerprint is known."""
 
     __slots__ = ("_head", "_tail")
 

@@ -3,7 +3,7 @@
 What this wire cannot carry (the loss table): the ids of logprobs' tokens, and the logprobs of what
 is not content; the order of parts and where one text part ends; whitespace beside calls; whether a
 call is complete (`length` says that one may not be); why `length` came; tokens written to a cache;
-prompt tokens before the end.
+prompt tokens before the end; all but the first digits of the fingerprint.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ LOSSES: Final = frozenset(
         "complete",
         "context_length",
         "empty_part",
+        "fingerprint",
         "logprob_ids",
         "logprobs_outside_text",
         "part_order",

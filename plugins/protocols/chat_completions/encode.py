@@ -30,6 +30,7 @@ from tokenwire.plugins.protocols.chat_completions.chunks import (
     finish_fields,
     logprobs_field,
     reply_id,
+    short_fingerprint,
     usage_field,
 )
 from tokenwire.plugins.protocols.chat_completions.errors import error_body
@@ -84,8 +85,8 @@ class StreamReply(Machine):
         self._content_pairs.clear()
 
     def _started(self, started: Started) -> bytes:
-        self._fingerprint = started.fingerprint
-        self._envelope = Envelope(self._call, self._stamp, started.fingerprint)
+        self._fingerprint = short_fingerprint(started.fingerprint)
+        self._envelope = Envelope(self._call, self._stamp, self._fingerprint)
         # Why: beside calls the content is null; without tools there will be no calls.
         role = b'"role":"assistant","content":' + (b"null" if self._holds else b'""')
         return b"".join(self._envelope.delta(k, role) for k in range(self._call.output.n))
@@ -162,7 +163,7 @@ class UnaryReply(Machine):
             body.restore(saved)
 
     def _started(self, started: Started) -> bytes:
-        self._fingerprint = started.fingerprint
+        self._fingerprint = short_fingerprint(started.fingerprint)
         return b""
 
     def _content(self, choice: int, text: str, logprobs: list[TokenLogprob]) -> bytes:

@@ -150,6 +150,11 @@ def test_a_result_must_answer_a_call(id_):
     assert error.param == "messages[1].tool_call_id"
 
 
+def test_calls_without_results_are_tolerated():
+    _, turn, _ = messages(USER, {"role": "assistant", "tool_calls": [CALLED]}, USER)
+    assert [part.id for part in turn.parts] == ["c1"]
+
+
 @pytest.mark.parametrize("text", ['{"room": "hall", "lev', "null", "", "[]", "3", '"x"'])
 def test_malformed_arguments_in_history_are_kept_and_listed(text):
     called = CALLED | {"function": {"name": "f", "arguments": text}}

@@ -30,7 +30,7 @@ from tokenwire.plugins.protocols.chat_completions.client import read
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions, Settings
 
 STAMP = Stamp("req_1", 1_700_000_000.9, bytes(range(16)))
-START, END = Started(9, 4, "fp_1"), Usage(9, 5, 4, reasoning_tokens=2)
+START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
 
 
 def call(*, tools=False, stream=True, choice="auto", **output) -> Call:
@@ -100,7 +100,14 @@ def test_what_all_chunks_share():
         assert chunk["id"] == "chatcmpl-req_1"
         assert chunk["object"] == "chat.completion.chunk"
         assert (chunk["created"], chunk["model"]) == (1_700_000_000, "m")
-        assert chunk["system_fingerprint"] == "fp_1"
+        assert chunk["system_fingerprint"] == "fp_0123456789ab"
+
+
+def test_an_unknown_fingerprint_is_left_out():
+    for stream in (True, False):
+        reply = ChatCompletions().reply(call(stream=stream), STAMP)
+        events = (replace(START, fingerprint=""), *text("a"), *ended())
+        assert b"fingerprint" not in b"".join(reply.push(event) for event in events)
 
 
 def test_usage_comes_last_and_only_when_asked_for():
@@ -136,7 +143,7 @@ def test_the_unary_body():
             "stop_reason": "END",
         }
     ]
-    assert (got["object"], got["system_fingerprint"]) == ("chat.completion", "fp_1")
+    assert (got["object"], got["system_fingerprint"]) == ("chat.completion", "fp_0123456789ab")
 
 
 @pytest.mark.parametrize(
