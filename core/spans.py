@@ -83,7 +83,7 @@ def _run(text: str, origin: Origin | None) -> Iterator[Segment]:
 def spans_of(
     segments: Segments, shields: Shields, ids: TokenIds, tokenizer: Tokenizer
 ) -> tuple[Span, ...]:
-    """Spans of ids from segments of text. An id that crosses a border goes where it begins.
+    """Spans of ids from segments of text. An id that holds any client text is the client's.
 
     One `unknown` span where the ids' bytes do not spell the text (a tokenizer that normalizes).
     """
@@ -99,9 +99,14 @@ def spans_of(
             index += 1
             left += len(texts[index])
         piece = segments.segments[index]
+        left -= len(spelled)
+        while left < 0 and index + 1 < len(texts):
+            index += 1
+            left += len(texts[index])
+            if piece.source != "client":
+                piece = segments.segments[index]
         source: Source = "special" if id in special else piece.source
         owners.append((source, piece.turn, piece.part))
-        left -= len(spelled)
     borders = [0, *(at for at in range(1, len(owners)) if owners[at] != owners[at - 1]), len(ids)]
     return tuple(
         Span(start, end, *owners[start]) for start, end in pairwise(borders) if start < end
