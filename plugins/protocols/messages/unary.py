@@ -9,20 +9,18 @@ import msgspec
 from tokenwire.core.call import Call
 from tokenwire.core.errors import CodecStateError
 from tokenwire.core.events import (
-    Answer,
     Event,
     Failed,
     Finished,
     Logprobs,
     Order,
-    Part,
     PartDelta,
     PartEnd,
     PartStart,
     Started,
     Usage,
-    fold,
 )
+from tokenwire.core.fold import Answer, Part, fold
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.signing import Keyring, TextDigest
 from tokenwire.core.wire import Stamp

@@ -36,16 +36,8 @@ from tokenwire.core.dialogue import (
     Turn,
 )
 from tokenwire.core.errors import ErrorKind
-from tokenwire.core.events import (
-    Failed,
-    Finished,
-    PartDelta,
-    PartEnd,
-    PartStart,
-    Started,
-    Usage,
-    fold,
-)
+from tokenwire.core.events import Failed, Finished, PartDelta, PartEnd, PartStart, Started, Usage
+from tokenwire.core.fold import fold
 from tokenwire.core.testing.strategies import Shape, cuts, dialogues, event_streams
 from tokenwire.plugins.protocols.messages.client import (
     StreamReader,

@@ -16,7 +16,8 @@ import pytest
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call
-from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage, fold
+from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage
+from tokenwire.core.fold import fold
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.messages.client import StreamReader, read_body, request
 
