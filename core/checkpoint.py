@@ -1,4 +1,4 @@
-"""A model's small files in a folder: tokenizer, configs, chat template. Opens nothing until asked."""
+"""A model's small files in a folder: tokenizer, configs, chat template. Opens none until asked."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Checkpoint:
         return self._read("tokenizer_config.json")
 
     def chat_template(self) -> str | None:
-        """chat_template.jinja, else the chat_template of tokenizer_config.json: a text, or the entry
-        "default" of a list of named ones; None when there is neither."""
+        """chat_template.jinja, else the chat_template of tokenizer_config.json: a text, or the
+        entry "default" of a list of named ones; None when there is neither."""
         path = self.folder / "chat_template.jinja"
         if path.is_file():
             return path.read_text(encoding="utf-8")

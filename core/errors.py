@@ -1,4 +1,4 @@
-"""The whole exception tree: whose fault an error is, and what may be said of it. Knows no wire format.
+"""The whole exception tree: whose fault an error is, and what may be said of it. No wire format.
 
 Two blames. A `RequestError` is the client's: its message names field and reason and is sent as it
 stands. A `ServiceError` is ours or the engine's, but one the client must be told of (overloaded,

@@ -1,4 +1,4 @@
-"""What a plugin registers: light factories, which get their settings and services when they are used."""
+"""What a plugin registers: light factories, given their settings and services when used."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Services(Struct, frozen=True):
 
 
 class Factory(Struct, Generic[T], frozen=True):
-    """`build(settings, services)` makes the thing. Listing factories imports nothing heavy: put heavy
-    imports inside `build`. `settings` is a frozen Struct that forbids unknown fields."""
+    """`build(settings, services)` makes the thing. Listing factories imports nothing heavy: put
+    heavy imports inside `build`. `settings` is a frozen Struct that forbids unknown fields."""
 
     name: str
     settings: type[Struct]

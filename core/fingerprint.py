@@ -62,7 +62,7 @@ def chat_template(source: str) -> str:
 
 
 def render(parts: Mapping[str, str]) -> str:
-    """One digest of everything that a rendered prompt depends on: the fingerprints, the revision."""
+    """One digest of all that a rendered prompt depends on: the fingerprints, the revision."""
     digest = sha256(b"render\0")
     for name in sorted(parts):
         for side in (name.encode(), parts[name].encode()):

@@ -115,7 +115,7 @@ def _build(
     services: Services,
     where: str,
 ) -> Any:
-    """Build it; `given` goes to plugins that have such a setting, under what the use itself says."""
+    """Build it; `given` goes to plugins that have such a setting; the use itself wins over it."""
     known = {field.name for field in fields(registry.find(use.plugin, where).settings)}
     settings = {key: value for key, value in given.items() if key in known} | dict(use.settings)
     return registry.build(use.plugin, settings, services, f"{where}.{registry.kind}")

@@ -25,7 +25,7 @@ class Segment(Struct, frozen=True):
 
 
 class Segments(Struct, frozen=True):
-    """Rendered text. A template that cannot tell whose text is whose gives one `unknown` segment."""
+    """Rendered text. A template that cannot tell whose text it is gives one `unknown` segment."""
 
     segments: tuple[Segment, ...]
 

@@ -17,7 +17,7 @@ def splitmix64(state: int) -> int:
 
 
 def mix(seed: int, choice: int) -> int:
-    """The seed of choice `choice`: `seed` itself for 0, else SplitMix64 of seed + choice, as int64."""
+    """The seed of a choice: `seed` itself for 0, else SplitMix64 of seed + choice, as int64."""
     if choice == 0:
         return seed
     mixed = splitmix64((seed + choice) & MASK)

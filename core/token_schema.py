@@ -117,7 +117,7 @@ def _default(field: FieldInfo) -> Any:
 
 def main() -> None:
     """`python -m tokenwire.core.token_schema` prints the schema."""
-    print(json.dumps(json_schema(), indent=2))  # noqa: T201
+    print(json.dumps(json_schema(), indent=2))
 
 
 if __name__ == "__main__":

@@ -205,7 +205,7 @@ class ReasoningBudget(Struct, frozen=True, omit_defaults=True):
 
 
 class Constraint(Struct, frozen=True, omit_defaults=True):
-    """What the ids must spell. `start`: from the first id, after reasoning, or after `after_ids`."""
+    """What the ids must spell. `start`: at the first id, after reasoning, or after `after_ids`."""
 
     kind: str
     """"json_schema", "json_object", "regex", "grammar", "choice", "structural_tag"."""
@@ -445,7 +445,7 @@ class BlockRemoved(Struct, frozen=True, omit_defaults=True, tag="removed"):
 
 
 class BlockSnapshot(Struct, frozen=True, omit_defaults=True, tag="snapshot"):
-    """Everything the cache holds as of `seq`: where a reader starts, or starts again after a gap."""
+    """All that the cache holds as of `seq`: where a reader starts, or starts again after a gap."""
 
     seq: int
     hashes: tuple[str, ...]

@@ -32,7 +32,7 @@ class Reply(ABC):
         """
 
     def keepalive(self) -> bytes:
-        """Bytes that keep an idle stream open and that clients skip; b"" where the wire has none."""
+        """Bytes that keep an idle stream open and clients skip; b"" where the wire has none."""
         return b""
 
     @abstractmethod

@@ -41,8 +41,8 @@ class RouterChoice(Struct, frozen=True):
 
 
 class Router(ABC):
-    """Laws: pure and total (None only when no engine may take the job); the order of the fleet makes
-    no difference; never an engine that is not ready or is excluded; more load never attracts."""
+    """Laws: pure and total (None only when no engine may take the job); the order of the fleet
+    makes no difference; never an engine that is not ready or is excluded; load never attracts."""
 
     @abstractmethod
     def pick(self, query: RouterQuery, fleet: tuple[EngineView, ...]) -> RouterChoice | None: ...

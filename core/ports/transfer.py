@@ -30,7 +30,7 @@ class Copy(Struct, frozen=True):
 
 
 class TransferState(Struct, frozen=True):
-    """Where a transfer stands. A failed one says why and has changed an unknown part of its target."""
+    """Where a transfer stands. A failed one says why; what it changed of its target is unknown."""
 
     done: bool
     failed: str | None = None
