@@ -13,6 +13,7 @@ from tokenwire.core.events import Order, PartDelta, PartStart, Started
 from tokenwire.core.ports.dialect import ParserSetup, PartEvent
 from tokenwire.core.prompt import Phase, Piece
 from tokenwire.core.testing.dialect_bench import (
+    SETUPS,
     TOOLS,
     DialectBench,
     deltas,
@@ -39,13 +40,15 @@ def never_raises(bench: DialectBench) -> None:
         except Exception as error:
             bench.broken(f"{pieces!r:.300} raised {type(error).__name__}: {error}")
 
-    pieces = st.lists(st.builds(Piece, st.text(max_size=6) | _markers(bench), st.booleans()))
-    bench.every(st.tuples(st.just(ParserSetup(tools=TOOLS)), pieces), check)
-
-
-def _markers(bench: DialectBench) -> st.SearchStrategy[str]:
     assert bench.maker is not None
-    return st.sampled_from(("", *bench.maker.markers, *bench.maker.stop_strings))
+    markers = ("", *bench.maker.markers, *bench.maker.stop_strings)
+    pieces = [Piece(text, special) for text in markers for special in (False, True)]
+    for setup in SETUPS:
+        for first in pieces:
+            for second in pieces:
+                check((setup, [first, Piece("x"), second, Piece("{")]))
+    some = st.lists(st.sampled_from(pieces) | st.builds(Piece, st.text(max_size=6), st.booleans()))
+    bench.every(st.tuples(st.sampled_from(SETUPS), some), check)
 
 
 def order(bench: DialectBench) -> None:

@@ -76,7 +76,7 @@ def _check_attribute(name: object) -> None:
 class _Dict:
     """dict() and dict.fromkeys(), without the type itself."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         return dict(*args, **kwargs)
 
     def fromkeys(self, keys: Any, value: Any = None) -> dict[Any, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from tokenwire.core.dialogue import ReasoningSettings
+from tokenwire.plugins.dialects.jinja.meter import METER
 
 __all__ = ("RESERVED", "reasoning_variables")
 
@@ -13,7 +14,7 @@ RESERVED: Final = frozenset(
     {
         "add_generation_prompt", "bos_token", "chat_template", "continue_final_message", "dict",
         "eos_token", "messages", "namespace", "pad_token", "raise_exception", "range",
-        "strftime_now", "template", "tokenize", "tools", "unk_token",
+        "strftime_now", "template", "tokenize", "tools", "unk_token", METER,
     }
 )  # fmt: skip
 SWITCHES: Final = ("enable_thinking", "thinking")

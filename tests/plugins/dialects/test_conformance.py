@@ -1,0 +1,58 @@
+"""Our dialects through the kit, with their own templates and with published ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugins.dialects.reading import template_source
+from tokenwire.core.dialogue import Reasoning, Text, ToolCall, Turn
+from tokenwire.core.host import Host
+from tokenwire.core.testing.dialect_bench import ANSWERS
+from tokenwire.core.testing.dialect_kit import LAWS, conform, run_dialect_kit
+from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
+from tokenwire.plugins.dialects.jinja.settings import Settings
+from tokenwire.plugins.dialects.jinja.template import JinjaTemplate
+from tokenwire.plugins.dialects.plain.parser import PlainMaker
+
+CALLS = (
+    Turn("assistant", (ToolCall("c1", "look_up", '{"a": "b </tool_call> \\n c"}'),)),
+    Turn(
+        "assistant",
+        (ToolCall("c1", "look_up", "{}"), ToolCall("c2", "look_up", '{"a": [1, null, {"b": ""}]}')),
+    ),
+)
+MIXED = (Turn("assistant", (Text("I will look.\n"), ToolCall("c1", "look_up", '{"a": "b"}'))),)
+THINKING = (
+    Turn("assistant", (Reasoning("hm\n\n  so"), Text("it is four"))),
+    Turn("assistant", (Reasoning("hm"), ToolCall("c1", "look_up", '{"a": "b"}'))),
+)
+
+
+@pytest.mark.parametrize("name", ["plain", "hermes", "think"])
+def test_a_dialect_conforms_as_it_is_installed(name: str) -> None:
+    assert conform(Host(), name) == LAWS
+
+
+def test_chatml_and_hermes_conform_with_all_that_they_can_say() -> None:
+    answers = (*ANSWERS, *CALLS, *MIXED, *THINKING)
+    run_dialect_kit(ChatmlTemplate(), HermesMaker(), answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [
+        ("Qwen-Qwen3-0.6B", (*CALLS, *MIXED, *THINKING)),
+        ("Qwen-Qwen2.5-7B-Instruct", (*CALLS, *MIXED)),
+        ("NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", CALLS),
+    ],
+)
+def test_published_templates_conform_with_hermes(name: str, answers: tuple[Turn, ...]) -> None:
+    template = JinjaTemplate(template_source(name), Settings())
+    run_dialect_kit(template, HermesMaker(), answers=(*ANSWERS, *answers), examples=40)
+
+
+def test_a_template_or_a_parser_alone_conforms() -> None:
+    source = "{% for m in messages %}{{ m.role }}:{{ m.content }}\n{% endfor %}assistant:"
+    run_dialect_kit(JinjaTemplate(source, Settings()), None)
+    run_dialect_kit(None, PlainMaker())
