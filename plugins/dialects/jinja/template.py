@@ -101,6 +101,8 @@ class JinjaTemplate(Template):
             what = "TemplateError" if isinstance(error, TemplateError) else type(error).__name__
             message = f"the model's chat template cannot render this conversation ({what})"
             raise _Retry(RequestError(message)) from None
+        if not _is_unicode(text):
+            raise RequestError("the conversation or a tool's schema holds a lone surrogate")
         if len(text) > limits.max_output:
             raise RequestError(f"the prompt has more than {limits.max_output} characters")
         return text
@@ -170,6 +172,15 @@ class _Retry(Exception):
     def __init__(self, error: RequestError) -> None:
         super().__init__(error.message)
         self.error = error
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a tokenizer can take it: an escape in a schema's JSON may spell a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _compile(source: str) -> tuple[Compiled, frozenset[str]]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.plugins.dialects.reading import template_source
 from tokenwire.core.checkpoint import Checkpoint
-from tokenwire.core.dialogue import Dialogue, ReasoningSettings, Text, Turn
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings, Text, ToolSpec, Turn
 from tokenwire.core.errors import ConfigError, RequestError
 from tokenwire.core.host import Host, lone_services
 from tokenwire.plugins.dialects.jinja.settings import Settings
@@ -76,9 +76,9 @@ def test_blocks_are_trimmed_and_the_time_is_the_one_given() -> None:
     ],
 )
 def test_reasoning_is_told_in_the_variables_that_the_template_reads(reasoning, text) -> None:
-    source = "{{ messages[0].content }}{{ enable_thinking }}-{{ reasoning_effort }}-{{ thinking_budget }}"
+    read = "{{ enable_thinking }}-{{ reasoning_effort }}-{{ thinking_budget }}"
     dialogue = Dialogue(turns=HELLO.turns, reasoning=reasoning)
-    assert render(source, dialogue) == f"hi{text}"
+    assert render("{{ messages[0].content }}" + read, dialogue) == f"hi{text}"
 
 
 def test_qwen3_opens_no_reasoning_when_it_is_off() -> None:
@@ -137,6 +137,13 @@ def test_a_continued_message_may_hold_the_tag_that_marks_its_end() -> None:
     for text in ("CONTINUE\ufdd0HERE", "CONTINUE\ufdd0HERE\ufdd0 x", "a\x00b"):
         turns = (*HELLO.turns, Turn("assistant", (Text(text),)))
         assert render(source, Dialogue(turns=turns, continue_final=True)) == f"hi|{text}"
+
+
+def test_text_that_no_tokenizer_could_take_is_refused() -> None:
+    schema = '{"type": "object", "properties": {"a": {"description": "\\ud800"}}}'
+    dialogue = Dialogue(turns=HELLO.turns, tools=(ToolSpec("f", "d", schema),))
+    with pytest.raises(RequestError, match="lone surrogate"):
+        render("{{ messages[0].content }}{{ tools | tojson }}", dialogue)
 
 
 def test_a_nul_and_a_private_code_point_come_out_as_they_went_in() -> None:
