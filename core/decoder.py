@@ -106,7 +106,7 @@ class Decoder:
                 self.reasoning_tokens += 1
             piece = detokenizer.push(id)
             if self._ledger is not None and logprobs:
-                self._ledger.add(self._describe(logprobs[index]), len(piece.text))
+                self._ledger.add(logprobs[index], len(piece.text))
             if not piece.text:
                 continue
             events = parser.push(piece)
@@ -206,7 +206,7 @@ class Decoder:
         if self._ledger is not None:
             tokens = self._ledger.emit(len(text))
             if tokens:
-                out.append(Logprobs(self.choice, tokens))
+                out.append(Logprobs(self.choice, tuple(map(self._describe, tokens))))
         out.append(PartDelta(self.choice, text))
 
     def _describe(self, entry: IdLogprobs) -> TokenLogprob:

@@ -13,11 +13,14 @@ from typing import final
 
 import msgspec
 
-from tokenwire.core.events import TokenLogprob
+from tokenwire.core.tokens import IdLogprobs
 
 __all__ = ("LogprobLedger",)
 
-State = tuple[int, int, int, list[tuple[int, int, TokenLogprob]], list[tuple[int, TokenLogprob]]]
+Packed = tuple[int, float, int, tuple[tuple[int, float], ...]]
+"""An entry without its field names."""
+
+State = tuple[int, int, int, list[tuple[int, int, Packed]], list[tuple[int, Packed]]]
 
 
 @final
@@ -30,10 +33,10 @@ class LogprobLedger:
         self._raw = 0  # Characters of all tokens so far.
         self._visible = 0  # Visible characters read so far.
         self._emitted = 0  # Visible characters sent so far.
-        self._read: deque[tuple[int, int, TokenLogprob]] = deque()  # (start, end) in the raw text.
-        self._shown: deque[tuple[int, TokenLogprob]] = deque()  # Start in the visible text.
+        self._read: deque[tuple[int, int, IdLogprobs]] = deque()  # (start, end) in the raw text.
+        self._shown: deque[tuple[int, IdLogprobs]] = deque()  # Start in the visible text.
 
-    def add(self, entry: TokenLogprob, length: int) -> None:
+    def add(self, entry: IdLogprobs, length: int) -> None:
         """A token whose text (of the characters it completes) is `length` long."""
         start, end = self._raw, self._raw + length
         if length:
@@ -55,25 +58,25 @@ class LogprobLedger:
         if visible:
             self._visible += length
 
-    def emit(self, length: int) -> tuple[TokenLogprob, ...]:
+    def emit(self, length: int) -> tuple[IdLogprobs, ...]:
         """The entries of the next `length` visible characters, which go out now."""
         self._emitted += length
-        tokens: list[TokenLogprob] = []
+        tokens: list[IdLogprobs] = []
         while self._shown and self._shown[0][0] < self._emitted:
             tokens.append(self._shown.popleft()[1])
         return tuple(tokens)
 
     def save(self) -> object:
-        state: State = (
-            self._raw,
-            self._visible,
-            self._emitted,
-            list(self._read),
-            list(self._shown),
-        )
-        return msgspec.to_builtins(state, builtin_types=(bytes,))
+        counts = (self._raw, self._visible, self._emitted)
+        read = [(start, end, _packed(entry)) for start, end, entry in self._read]
+        return (*counts, read, [(start, _packed(entry)) for start, entry in self._shown])
 
     def restore(self, state: object) -> None:
         saved = msgspec.convert(state, State)
         self._raw, self._visible, self._emitted = saved[:3]
-        self._read, self._shown = deque(saved[3]), deque(saved[4])
+        self._read = deque((start, end, IdLogprobs(*entry)) for start, end, entry in saved[3])
+        self._shown = deque((start, IdLogprobs(*entry)) for start, entry in saved[4])
+
+
+def _packed(entry: IdLogprobs) -> Packed:
+    return entry.id, entry.logprob, entry.rank, entry.top
