@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from typing import Final
+
 from msgspec import Struct
 
 from tokenwire.core.call import Call
@@ -15,8 +19,10 @@ from tokenwire.core.wire import Stamp
 
 __all__ = ("Work", "request_ids")
 
-IGNORED_HEADER = "x-tokenwire-ignored"
-LONGEST_HEADER = 2000
+IGNORED_HEADER: Final = "x-tokenwire-ignored"
+LONGEST_HEADER: Final = 2000
+LONGEST_NAME: Final = 100
+ODD: Final = re.compile(r"[^\x21-\x7e]|,")
 
 
 def request_ids(request_id: str) -> tuple[tuple[str, str], ...]:
@@ -52,10 +58,16 @@ class Work(Struct, frozen=True):
         head = [*request_ids(self.stamp.id), ("x-tokenwire-fingerprint", self.prompt.fingerprint)]
         ignored = (*self.call.ignored, *self.planned.ignored)
         if ignored:
-            names = ", ".join(dict.fromkeys(ignored)).encode("ascii", "backslashreplace").decode()
-            if len(names) > LONGEST_HEADER:
-                names = names[:LONGEST_HEADER].rpartition(", ")[0] + ", and more"
-            head.append((IGNORED_HEADER, names))
+            head.append((IGNORED_HEADER, _listed(ignored)))
         if is_cached:
             head.append(("x-tokenwire-cache", "hit"))
         return tuple(head)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """As a header. Why so careful: names of fields are the client's, and so may be line breaks."""
+    shown = dict.fromkeys(ODD.sub("?", name[:LONGEST_NAME]) for name in names)
+    text = ", ".join(shown)
+    if len(text) > LONGEST_HEADER:
+        text = text[:LONGEST_HEADER].rpartition(", ")[0] + ", and more"
+    return text
