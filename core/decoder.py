@@ -109,6 +109,9 @@ class Decoder:
                 self._ledger.add(logprobs[index], len(piece.text))
             if not piece.text:
                 continue
+            if piece.special and self._stops is not None and self._halts(piece.text):
+                self._halt(piece.text, out)
+                break
             events = parser.push(piece)
             if simple and len(events) == 1 and type(events[0]) is PartDelta:
                 out.append(events[0])  # Why: nine pieces in ten, and nothing to look at.
@@ -208,6 +211,22 @@ class Decoder:
             if tokens:
                 out.append(Logprobs(self.choice, tuple(map(self._describe, tokens))))
         out.append(PartDelta(self.choice, text))
+
+    def _halts(self, special: str) -> bool:
+        """Whether a special token spells a stop string, where the answer would be visible.
+
+        Why: parsers drop the text of special tokens, and the engine may not have known the id.
+        """
+        return special in self._setup.stops and self._parser.phase == "content"
+
+    def _halt(self, stop: str, out: list[Event]) -> None:
+        self._take(self._parser.flush(), out)
+        if self.stopped is not None:
+            return
+        self.stopped = stop
+        if self._setup.include_stop:
+            start, delta = PartStart(self.choice, "text"), PartDelta(self.choice, stop)
+            out += [start, delta, PartEnd(self.choice)]
 
     def _describe(self, entry: IdLogprobs) -> TokenLogprob:
         return TokenLogprob(
