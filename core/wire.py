@@ -130,14 +130,16 @@ class SseReader:
         self._data: list[str] = []
 
     def push(self, chunk: bytes) -> list[SseMessage]:
-        self._buffer += chunk
+        buffer = self._buffer + chunk
         messages: list[SseMessage] = []
-        while match := LINE.search(self._buffer):
-            if match.group() == b"\r" and match.end() == len(self._buffer):
+        at = 0  # Why no slice a line: a whole stream in one chunk would be copied for each.
+        while match := LINE.search(buffer, at):
+            if match.group() == b"\r" and match.end() == len(buffer):
                 break  # Why: the next chunk may begin with its \n.
-            line = self._buffer[: match.start()].decode()
-            self._buffer = self._buffer[match.end() :]
+            line = buffer[at : match.start()].decode()
+            at = match.end()
             self._line(line, messages)
+        self._buffer = buffer[at:]
         return messages
 
     def _line(self, line: str, messages: list[SseMessage]) -> None:
