@@ -15,9 +15,10 @@ from contextlib import suppress
 from typing import final
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenwire.core.config import ServerConfig
-from tokenwire.core.errors import CallError, RequestError, ServiceError
+from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.server.asgi_bridge import AsgiApp, through_asgi
@@ -135,6 +136,9 @@ class Edge:
             given = headers.get("x-request-id", "")
             request_id = given if SAFE_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
             reply = codec.encode_error(error, request_id)
+        if error.kind is ErrorKind.UNSUPPORTED_MEDIA:
+            # RFC 9110, 15.5.16: say which codings would have been taken.
+            reply = replace(reply, headers={**reply.headers, "accept-encoding": "gzip"})
         with suppress(ClientGone):
             await carrier.reply(reply)
 

@@ -115,6 +115,7 @@ def test_bad_content_encodings_are_refused_in_words(client, coding, body, status
     reply = client.post("/echo", content=body, headers={"content-encoding": coding})
     assert reply.status_code == status
     assert words in reply.json()["oops"]
+    assert reply.headers.get("accept-encoding") == ("gzip" if status == 415 else None)
 
 
 def test_wrong_method_of_a_codec_route_is_the_flows_405(client):
