@@ -12,8 +12,8 @@ from typing import Final
 from tokenwire.core.call import Call, Hints, Identity, Output, Sampling, Stopping
 from tokenwire.core.dialogue import Dialogue, ReasoningSettings
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
-from tokenwire.plugins.protocols.chat_completions.notes import Notes
 from tokenwire.plugins.protocols.chat_completions.schema import (
     REQUEST_FIELDS,
     Request,
@@ -47,22 +47,22 @@ def decode_call(body: bytes) -> Call:
     given = read_object(body)
     request = to_struct(given, Request)
     _refuse(request, given)
-    notes = Notes()
+    ignored = Ignored()
     raw_messages = given["messages"]
     assert isinstance(raw_messages, list)
     return Call(
         model=request.model,
-        dialogue=_dialogue(request, raw_messages, body, notes),
+        dialogue=_dialogue(request, raw_messages, body, ignored),
         sampling=_sampling(request),
         stopping=_stopping(request),
-        output=_output(request, notes),
+        output=_output(request, ignored),
         identity=Identity(
             user=request.user or request.safety_identifier,
             session=request.session_id or request.prompt_cache_key,
         ),
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
-        extra=notes.unknown(given, REQUEST_FIELDS, ""),
-        ignored=notes.paths(),
+        extra=ignored.unknown(given, REQUEST_FIELDS, ""),
+        ignored=ignored.paths,
     )
 
 
@@ -97,12 +97,12 @@ def _refuse(request: Request, given: dict[str, object]) -> None:
 
 
 def _dialogue(
-    request: Request, raw_messages: list[dict[str, object]], body: bytes, notes: Notes
+    request: Request, raw_messages: list[dict[str, object]], body: bytes, ignored: Ignored
 ) -> Dialogue:
-    turns = read_turns(raw_messages, request.messages, notes)
+    turns = read_turns(raw_messages, request.messages, ignored)
     formats = (request.response_format, request.structured_outputs)
     raw = RawText(body) if request.tools or formats != (None, None) else None
-    tools = read_tools(request.tools, raw, notes) if request.tools and raw is not None else ()
+    tools = read_tools(request.tools, raw, ignored) if request.tools and raw is not None else ()
     return Dialogue(
         turns,
         tools=tools,
@@ -110,14 +110,14 @@ def _dialogue(
         response_format=read_format(request.response_format, request.structured_outputs, raw),
         reasoning=_reasoning(request),
         template_args=request.chat_template_kwargs or {},
-        continue_final=_continues(request, notes),
+        continue_final=_continues(request, ignored),
     )
 
 
-def _continues(request: Request, notes: Notes) -> bool:
+def _continues(request: Request, ignored: Ignored) -> bool:
     if not request.continue_final_message:
         if request.add_generation_prompt is False:
-            notes.add("add_generation_prompt")
+            ignored.add("add_generation_prompt")
         return False
     param = "continue_final_message"
     if request.add_generation_prompt:
@@ -199,7 +199,7 @@ def _stopping(request: Request) -> Stopping:
     )
 
 
-def _output(request: Request, notes: Notes) -> Output:
+def _output(request: Request, ignored: Ignored) -> Output:
     if request.top_logprobs is not None and not request.logprobs:
         raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
     stream = bool(request.stream)
@@ -207,10 +207,10 @@ def _output(request: Request, notes: Notes) -> Output:
         raise RequestError("stream_options needs stream: true", param="stream_options")
     given = request.stream_options or {}
     options = to_struct(given, StreamOptions, at="stream_options")
-    notes.unknown(given, STREAM_FIELDS, "stream_options.")
+    ignored.unknown(given, STREAM_FIELDS, "stream_options")
     if options.continuous_usage_stats:
         # Why: counts come with the engine's last delta, and are not guessed before.
-        notes.add("stream_options.continuous_usage_stats")
+        ignored.add("stream_options.continuous_usage_stats")
     return Output(
         n=request.n or 1,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,

@@ -9,13 +9,13 @@ from typing import Final
 
 from tokenwire.core.dialogue import Audio, ClientPart, Document, Image, Text
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
-from tokenwire.plugins.protocols.chat_completions.notes import Notes
 from tokenwire.plugins.protocols.chat_completions.schema import FileRef, ImageUrl, InputAudio
 
 __all__ = ("read_content",)
 
-NOTED_AT: Final = "messages[].content[]."
+LISTED_AT: Final = "messages[].content[]"
 AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
 KINDS: Final = "text, image_url, input_audio, file or refusal"
 
@@ -24,29 +24,29 @@ _BLANK: Final = re.compile(r"\s+")
 
 
 def read_content(
-    content: str | list[dict[str, object]] | None, at: str, notes: Notes
+    content: str | list[dict[str, object]] | None, at: str, ignored: Ignored
 ) -> tuple[ClientPart, ...]:
     """The parts of `content`; null is none at all, and a string is one part, be it empty."""
     if content is None:
         return ()
     if isinstance(content, str):
         return (Text(content),)
-    return tuple(_part(part, f"{at}[{k}]", notes) for k, part in enumerate(content))
+    return tuple(_part(part, f"{at}[{k}]", ignored) for k, part in enumerate(content))
 
 
-def _part(part: dict[str, object], at: str, notes: Notes) -> ClientPart:
+def _part(part: dict[str, object], at: str, ignored: Ignored) -> ClientPart:
     kind = part.get("type")
     match kind:
         case "text":
-            return Text(_string(part, "text", at), extra=_extra(part, "text", notes))
+            return Text(_string(part, "text", at), extra=_extra(part, "text", ignored))
         case "refusal":
-            return Text(_string(part, "refusal", at), extra=_extra(part, "refusal", notes))
+            return Text(_string(part, "refusal", at), extra=_extra(part, "refusal", ignored))
         case "image_url":
-            return _image(part, f"{at}.image_url", _extra(part, "image_url", notes))
+            return _image(part, f"{at}.image_url", _extra(part, "image_url", ignored))
         case "input_audio":
-            return _audio(part, f"{at}.input_audio", _extra(part, "input_audio", notes))
+            return _audio(part, f"{at}.input_audio", _extra(part, "input_audio", ignored))
         case "file":
-            return _file(part, f"{at}.file", _extra(part, "file", notes))
+            return _file(part, f"{at}.file", _extra(part, "file", ignored))
         case None:
             raise RequestError(
                 f"{at}.type is missing: it must be {KINDS}",
@@ -61,10 +61,10 @@ def _part(part: dict[str, object], at: str, notes: Notes) -> ClientPart:
             )
 
 
-def _extra(part: dict[str, object], field: str, notes: Notes) -> dict[str, object]:
+def _extra(part: dict[str, object], field: str, ignored: Ignored) -> dict[str, object]:
     if len(part) == 2:
         return {}
-    return notes.unknown(part, {"type", field}, NOTED_AT)
+    return ignored.unknown(part, {"type", field}, LISTED_AT)
 
 
 def _string(part: dict[str, object], field: str, at: str) -> str:

@@ -8,8 +8,8 @@ import msgspec
 
 from tokenwire.core.dialogue import ResponseFormat, ToolChoice, ToolSpec
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
-from tokenwire.plugins.protocols.chat_completions.notes import Notes
 from tokenwire.plugins.protocols.chat_completions.schema import (
     AllowedTools,
     CustomTool,
@@ -55,7 +55,9 @@ def _member(raw: msgspec.Raw, name: str) -> str:
     return bytes(_raw_object.decode(raw)[name]).decode()
 
 
-def read_tools(given: list[dict[str, object]], raw: RawText, notes: Notes) -> tuple[ToolSpec, ...]:
+def read_tools(
+    given: list[dict[str, object]], raw: RawText, ignored: Ignored
+) -> tuple[ToolSpec, ...]:
     """Functions and custom tools. Tools that a host would run itself are noted and left out."""
     specs: list[ToolSpec] = []
     for k, item in enumerate(given):
@@ -63,7 +65,7 @@ def read_tools(given: list[dict[str, object]], raw: RawText, notes: Notes) -> tu
         kind = item.get("type", "function")
         if kind == "function":
             function = to_struct(item.get("function"), Function, at=f"{at}.function")
-            extra = _beside(item, "function", FUNCTION_FIELDS, notes)
+            extra = _beside(item, "function", FUNCTION_FIELDS, ignored)
             parameters = None if function.parameters is None else raw.parameters(k)
             specs.append(
                 ToolSpec(
@@ -76,10 +78,10 @@ def read_tools(given: list[dict[str, object]], raw: RawText, notes: Notes) -> tu
             )
         elif kind == "custom":
             custom = to_struct(item.get("custom"), CustomTool, at=f"{at}.custom")
-            extra = _beside(item, "custom", CUSTOM_FIELDS, notes)
+            extra = _beside(item, "custom", CUSTOM_FIELDS, ignored)
             specs.append(ToolSpec(custom.name, custom.description, custom=True, extra=extra))
         elif isinstance(kind, str):
-            notes.add(f"tools[].{kind[:64]}")
+            ignored.add(f"tools[].{kind[:64]}")
         else:
             raise RequestError(
                 f"{at}.type must be a string", param=f"{at}.type", code="invalid_type"
@@ -88,12 +90,12 @@ def read_tools(given: list[dict[str, object]], raw: RawText, notes: Notes) -> tu
 
 
 def _beside(
-    item: dict[str, object], name: str, known: frozenset[str], notes: Notes
+    item: dict[str, object], name: str, known: frozenset[str], ignored: Ignored
 ) -> dict[str, object]:
     inner = item[name]
     assert isinstance(inner, dict)
-    extra = notes.unknown(item, {"type", name}, "tools[].")
-    return extra | notes.unknown(inner, known, f"tools[].{name}.")
+    extra = ignored.unknown(item, {"type", name}, "tools[]")
+    return extra | ignored.unknown(inner, known, f"tools[].{name}")
 
 
 def read_choice(

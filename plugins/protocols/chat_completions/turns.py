@@ -8,8 +8,8 @@ import msgspec
 
 from tokenwire.core.dialogue import Part, Reasoning, Text, ToolCall, ToolResult, Turn
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth
-from tokenwire.plugins.protocols.chat_completions.notes import Notes
 from tokenwire.plugins.protocols.chat_completions.parts import read_content
 from tokenwire.plugins.protocols.chat_completions.schema import (
     MESSAGE_FIELDS,
@@ -26,10 +26,10 @@ _arguments: Final = msgspec.json.Decoder(dict[str, object])
 
 
 def read_turns(
-    raw: list[dict[str, object]], messages: list[Message], notes: Notes
+    raw: list[dict[str, object]], messages: list[Message], ignored: Ignored
 ) -> tuple[Turn, ...]:
     """One turn a message. `raw` holds the same messages untyped, for the fields we do not know."""
-    reader = _Reader(notes)
+    reader = _Reader(ignored)
     return tuple(
         reader.turn(message, given, f"messages[{k}]")
         for k, (message, given) in enumerate(zip(messages, raw, strict=True))
@@ -39,22 +39,22 @@ def read_turns(
 class _Reader:
     """Remembers which calls were made, since a result must answer one of them."""
 
-    __slots__ = ("_called", "_legacy", "_notes")
+    __slots__ = ("_called", "_ignored", "_legacy")
 
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
+    def __init__(self, ignored: Ignored) -> None:
+        self._ignored = ignored
         self._called: dict[str, str] = {}
         self._legacy: dict[str, str] = {}
 
     def turn(self, message: Message, given: dict[str, object], at: str) -> Turn:
-        extra = self._notes.unknown(given, MESSAGE_FIELDS, "messages[].")
+        extra = self._ignored.unknown(given, MESSAGE_FIELDS, "messages[]")
         match message.role:
             case "assistant":
                 return Turn("assistant", self._assistant(message, given, at), message.name, extra)
             case "tool" | "function":
                 return Turn("tool", (self._result(message, at),), extra=extra)
             case role:
-                parts = read_content(message.content, f"{at}.content", self._notes)
+                parts = read_content(message.content, f"{at}.content", self._ignored)
                 if not parts:
                     raise RequestError(
                         f"{at}.content must be a string or a list of at least one part",
@@ -67,7 +67,7 @@ class _Reader:
         parts: list[Part] = []
         if reasoning := message.reasoning_content or message.reasoning:
             parts.append(Reasoning(reasoning))
-        for part in read_content(message.content, f"{at}.content", self._notes):
+        for part in read_content(message.content, f"{at}.content", self._ignored):
             # Why: null, "", [] and no content at all must give the same prompt.
             if not (isinstance(part, Text) and not part.text):
                 parts.append(part)
@@ -80,7 +80,7 @@ class _Reader:
         return tuple(parts)
 
     def _call(self, call: ToolCallField, given: dict[str, object], k: int, at: str) -> ToolCall:
-        extra = self._notes.unknown(_item(given, k), CALL_FIELDS, "messages[].tool_calls[].")
+        extra = self._ignored.unknown(_item(given, k), CALL_FIELDS, "messages[].tool_calls[]")
         if call.custom is not None and call.type != "function":
             self._called[call.id] = call.custom.name
             return ToolCall(call.id, call.custom.name, call.custom.input, custom=True, extra=extra)
@@ -107,7 +107,7 @@ class _Reader:
         try:
             _arguments.decode(call.arguments)
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
-            self._notes.add(at)
+            self._ignored.add(at)
         return call.arguments
 
     def _result(self, message: Message, at: str) -> ToolResult:
@@ -128,7 +128,7 @@ class _Reader:
                 param=f"{at}.tool_call_id",
                 code="unknown_tool_call",
             )
-        parts = read_content(message.content, f"{at}.content", self._notes)
+        parts = read_content(message.content, f"{at}.content", self._ignored)
         return ToolResult(id_, parts, name=message.name or name)
 
 

@@ -22,10 +22,10 @@ from tokenwire.core.dialogue import (
     ToolResult,
 )
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth, to_struct
 from tokenwire.core.signing import Keyring
 from tokenwire.plugins.protocols.messages import schema
-from tokenwire.plugins.protocols.messages.ledger import Ledger
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.signature import is_ours
 
@@ -64,11 +64,11 @@ class Place(Struct, frozen=True, gc=False):
 class BlockReader:
     """Reads the blocks of one request; collects what they need and what nobody uses."""
 
-    __slots__ = ("_keys", "_ledger", "_names", "_raw", "_readers", "needs")
+    __slots__ = ("_ignored", "_keys", "_names", "_raw", "_readers", "needs")
 
-    def __init__(self, keys: Keyring, ledger: Ledger, raw: RawFields) -> None:
+    def __init__(self, keys: Keyring, ignored: Ignored, raw: RawFields) -> None:
         self._keys = keys
-        self._ledger = ledger
+        self._ignored = ignored
         self._raw = raw
         self._names: dict[str, str | None] = {}
         self.needs: dict[Need, None] = {}
@@ -90,7 +90,7 @@ class BlockReader:
             raise _wrong(f"{place.at}.type", "must be a string that names the kind of block")
         reader = self._readers.get(kind)
         if reader is None:
-            self._ledger.add(f"{place.spot}[type={kind}]")
+            self._ignored.add(f"{place.spot}[type={kind}]")
             self._foreign_use(kind, block, role)
             return Opaque(kind, block)
         if role == "system" and kind != "text":
@@ -159,7 +159,7 @@ class BlockReader:
             if isinstance(part, Text):
                 texts.append(part.text)
             elif not isinstance(part, Opaque):
-                self._ledger.add(f"{inner.spot}[type={block['type']}]")
+                self._ignored.add(f"{inner.spot}[type={block['type']}]")
         return "\n".join(texts)
 
     def _content(self, content: list[schema.Json], place: Place) -> str:
@@ -171,8 +171,8 @@ class BlockReader:
         reader = SOURCES.get(kind) if isinstance(kind, str) else None
         if reader is None:
             return None
-        known = ("type", *reader.__struct_fields__)
-        self._ledger.unknown(source, known, f"{place.spot}.source")
+        known = frozenset(("type", *reader.__struct_fields__))
+        self._ignored.unknown(source, known, f"{place.spot}.source")
         return to_struct(source, reader, at=f"{place.at}.source")
 
     def _url(self, url: str, place: Place) -> str:
@@ -185,13 +185,13 @@ class BlockReader:
         given = to_struct(block, schema.ThinkingParam, at=place.at)
         signature = given.signature
         if signature is None or not is_ours(self._keys, given.thinking, place.index, signature):
-            self._ledger.add(f"{place.spot}.signature")
+            self._ignored.add(f"{place.spot}.signature")
         extra = self._extra(block, ("thinking", "signature"), place)
         return Reasoning(given.thinking, signature=signature, extra=extra)
 
     def _redacted(self, block: Block, place: Place) -> Reasoning:
         given = to_struct(block, schema.RedactedParam, at=place.at)
-        self._ledger.add(f"{place.spot}[type=redacted_thinking]")
+        self._ignored.add(f"{place.spot}[type=redacted_thinking]")
         return Reasoning("", redacted=given.data, extra=self._extra(block, ("data",), place))
 
     def _tool_use(self, block: Block, place: Place) -> ToolCall:
@@ -203,7 +203,7 @@ class BlockReader:
             arguments = self._raw.tool_input(place.message, place.index)
         else:
             # Why: what another model wrote is tolerated, and listed (a history must not be lost).
-            self._ledger.add(f"{place.spot}.input")
+            self._ignored.add(f"{place.spot}.input")
             if arguments is None:
                 arguments = "{}"
             elif isinstance(arguments, str):
@@ -244,7 +244,7 @@ class BlockReader:
         )
 
     def _extra(self, block: Block, known: tuple[str, ...], place: Place) -> Mapping[str, object]:
-        return self._ledger.unknown(block, COMMON.union(known), place.spot)
+        return self._ignored.unknown(block, COMMON.union(known), place.spot)
 
 
 SOURCES: Final[dict[str, type[Struct]]] = {

@@ -28,13 +28,13 @@ from tokenwire.core.dialogue import (
     Turn,
 )
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
 from tokenwire.core.signing import Keyring
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.blocks import BlockReader
 from tokenwire.plugins.protocols.messages.call import MessagesCall
-from tokenwire.plugins.protocols.messages.ledger import Ledger
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.tools import read_choice, read_tools
 from tokenwire.plugins.protocols.messages.turns import TurnReader
@@ -45,9 +45,9 @@ __all__ = ("MIN_BUDGET", "USED", "decode_call")
 
 MIN_BUDGET: Final = 1024
 LEAST_TOP_P: Final = 1e-6
-USED: Final = schema.Body.__struct_fields__
+USED: Final = frozenset(schema.Body.__struct_fields__)
 INTERLEAVED: Final = "interleaved-thinking"
-TURN_FIELDS: Final = schema.Turn.__struct_fields__
+TURN_FIELDS: Final = frozenset(schema.Turn.__struct_fields__)
 THINKING: Final = ("enabled", "adaptive", "disabled", "between_tools")
 
 
@@ -72,15 +72,15 @@ class _Reader:
         self, request: HttpRequest, keys: Keyring, value: dict[str, object], body: schema.Body
     ) -> None:
         self._body = body
-        self._ledger = Ledger()
-        self._flags = _betas(request, self._ledger)
-        self._extra = self._ledger.unknown(value, USED, "")
+        self._ignored = Ignored()
+        self._flags = _betas(request, self._ignored)
+        self._extra = self._ignored.unknown(value, USED, "")
         messages = value["messages"]
         assert isinstance(messages, list)
         self._messages: list[schema.Json] = messages
         self._raw = RawFields(request.body)
-        self._blocks = BlockReader(keys, self._ledger, self._raw)
-        self._turns = TurnReader(self._blocks, self._ledger)
+        self._blocks = BlockReader(keys, self._ignored, self._raw)
+        self._turns = TurnReader(self._blocks, self._ignored)
 
     def call(self) -> Call:
         body = self._body
@@ -101,7 +101,7 @@ class _Reader:
             identity=Identity(user=user.user_id if user is not None else None),
             hints=Hints(cache_markers=tuple(self._turns.markers)),
             needs=tuple(self._blocks.needs),
-            ignored=self._ledger.paths,
+            ignored=self._ignored.paths,
             extra=self._extra,
         )
 
@@ -110,7 +110,7 @@ class _Reader:
         config = self._part(body.output_config, schema.OutputConfig, "output_config")
         response_format = self._format(config)
         reasoning = self._reasoning(config.effort if config is not None else None)
-        tools, marker, aside = read_tools(body.tools or [], self._ledger, self._raw)
+        tools, marker, aside = read_tools(body.tools or [], self._ignored, self._raw)
         if marker is not None:
             self._turns.markers[marker] = None
         choice = self._part(body.tool_choice, schema.ToolChoiceParam, "tool_choice")
@@ -130,7 +130,7 @@ class _Reader:
         """An object of the request; what it holds besides is listed and kept."""
         if value is None:
             return None
-        rest = self._ledger.unknown(value, kind.__struct_fields__, name)
+        rest = self._ignored.unknown(value, frozenset(kind.__struct_fields__), name)
         if rest:
             self._extra[name] = rest
         return to_struct(value, kind, at=name)
@@ -142,7 +142,7 @@ class _Reader:
         for index, (turn, given) in enumerate(zip(body.messages, self._messages, strict=True)):
             unknown: schema.Json = {}
             if len(given) > 2:
-                unknown = self._ledger.unknown(given, TURN_FIELDS, "messages[]")
+                unknown = self._ignored.unknown(given, TURN_FIELDS, "messages[]")
             self._turns.message(index, turn, unknown)
         if body.cache_control is not None:
             self._turns.mark_last(body.cache_control)
@@ -174,7 +174,7 @@ class _Reader:
                 return ReasoningSettings("off", effort=effort)
             case "between_tools":
                 # Why: the protocol's own fallback for models without it is `disabled`.
-                self._ledger.add("thinking.type=between_tools")
+                self._ignored.add("thinking.type=between_tools")
                 return ReasoningSettings("off", effort=effort)
         raise RequestError(
             f"thinking.type must be one of {', '.join(THINKING)}, not {given.type[:64]!r}",
@@ -208,7 +208,7 @@ def _budget(budget: int | None, max_tokens: int | None, flags: tuple[str, ...]) 
     return budget
 
 
-def _betas(request: HttpRequest, ledger: Ledger) -> tuple[str, ...]:
+def _betas(request: HttpRequest, ignored: Ignored) -> tuple[str, ...]:
     """Beta flags are tolerated; the one that changes what is legal is used, the rest are listed."""
     header = request.headers.get("anthropic-beta")
     if not header:
@@ -216,5 +216,5 @@ def _betas(request: HttpRequest, ledger: Ledger) -> tuple[str, ...]:
     flags = tuple(flag.strip() for flag in header.split(",") if flag.strip())
     for flag in flags:
         if not flag.startswith(INTERLEAVED):
-            ledger.add(f"anthropic-beta:{flag}")
+            ignored.add(f"anthropic-beta:{flag}")
     return flags

@@ -7,20 +7,20 @@ from typing import Final
 from tokenwire.core.call import CacheMarker
 from tokenwire.core.dialogue import ToolChoice, ToolSpec
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols.messages import schema
-from tokenwire.plugins.protocols.messages.ledger import Ledger
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.turns import cache_ttl
 
 __all__ = ("read_choice", "read_tools")
 
-KNOWN: Final = (*schema.ToolParam.__struct_fields__, "eager_input_streaming")
+KNOWN: Final = frozenset((*schema.ToolParam.__struct_fields__, "eager_input_streaming"))
 """Arguments always stream as they are written, so eager_input_streaming has what it asks for."""
 
 
 def read_tools(
-    tools: list[schema.Json], ledger: Ledger, raw: RawFields
+    tools: list[schema.Json], ignored: Ignored, raw: RawFields
 ) -> tuple[tuple[ToolSpec, ...], CacheMarker | None, list[schema.Json]]:
     """The tools a model can be offered, the last cache marker on them, and the tools kept aside:
     typed ones without a schema, which the protocol's own servers run."""
@@ -30,7 +30,7 @@ def read_tools(
     for k, tool in enumerate(tools):
         kind = tool.get("type")
         if "input_schema" not in tool and isinstance(kind, str) and kind != "custom":
-            ledger.add(f"tools[][type={kind}]")
+            ignored.add(f"tools[][type={kind}]")
             aside.append(tool)
             continue
         given = to_struct(tool, schema.ToolParam, at=f"tools[{k}]")
@@ -44,16 +44,16 @@ def read_tools(
             description=given.description,
             parameters=raw.tool_schema(k),
             strict=given.strict,
-            extra=_extra(tool, ledger),
+            extra=_extra(tool, ignored),
         )
         if given.cache_control is not None:
-            ttl_s = cache_ttl(given.cache_control, "tools[].cache_control", ledger)
+            ttl_s = cache_ttl(given.cache_control, "tools[].cache_control", ignored)
             marker = CacheMarker(-1, len(specs) - 1, ttl_s)
     return tuple(specs.values()), marker, aside
 
 
-def _extra(tool: schema.Json, ledger: Ledger) -> schema.Json:
-    extra = ledger.unknown(tool, KNOWN, "tools[]")
+def _extra(tool: schema.Json, ignored: Ignored) -> schema.Json:
+    extra = ignored.unknown(tool, KNOWN, "tools[]")
     for key in ("type", "eager_input_streaming"):
         if key in tool:
             extra[key] = tool[key]

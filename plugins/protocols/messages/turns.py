@@ -12,10 +12,10 @@ from typing import Final, cast, final
 from tokenwire.core.call import CacheMarker
 from tokenwire.core.dialogue import Part, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.blocks import BlockReader, Place
-from tokenwire.plugins.protocols.messages.ledger import Ledger
 
 __all__ = ("TurnReader", "cache_ttl")
 
@@ -28,11 +28,11 @@ TTLS: Final = {"5m": 300, "1h": 3600}
 class TurnReader:
     """Grows the turns of one request."""
 
-    __slots__ = ("_blocks", "_extras", "_ledger", "_parts", "_roles", "_sealed", "markers")
+    __slots__ = ("_blocks", "_extras", "_ignored", "_parts", "_roles", "_sealed", "markers")
 
-    def __init__(self, blocks: BlockReader, ledger: Ledger) -> None:
+    def __init__(self, blocks: BlockReader, ignored: Ignored) -> None:
         self._blocks = blocks
-        self._ledger = ledger
+        self._ignored = ignored
         self._roles: list[Role] = []
         self._parts: list[list[Part]] = []
         self._extras: list[dict[str, object]] = []
@@ -78,7 +78,7 @@ class TurnReader:
     def mark_last(self, control: schema.CacheControl) -> None:
         """The request's own cache_control: it stands for one on the last block."""
         if self._parts and self._parts[-1]:
-            self._marker(cache_ttl(control, "cache_control", self._ledger))
+            self._marker(cache_ttl(control, "cache_control", self._ignored))
 
     def turns(self) -> tuple[Turn, ...]:
         return tuple(
@@ -101,20 +101,20 @@ class TurnReader:
         if value is None:
             return
         control = to_struct(value, schema.CacheControl, at=f"{place.at}.cache_control")
-        self._marker(cache_ttl(control, f"{place.spot}.cache_control", self._ledger))
+        self._marker(cache_ttl(control, f"{place.spot}.cache_control", self._ignored))
 
     def _marker(self, ttl_s: int | None) -> None:
         turn = len(self._parts) - 1
         self.markers[CacheMarker(turn, len(self._parts[turn]) - 1, ttl_s)] = None
 
 
-def cache_ttl(control: schema.CacheControl, spot: str, ledger: Ledger) -> int | None:
+def cache_ttl(control: schema.CacheControl, spot: str, ignored: Ignored) -> int | None:
     """Seconds; None where the client left it to us."""
     if control.type != "ephemeral":
-        ledger.add(f"{spot}.type")
+        ignored.add(f"{spot}.type")
     if control.ttl is None:
         return None
     seconds = TTLS.get(control.ttl)
     if seconds is None:
-        ledger.add(f"{spot}.ttl")
+        ignored.add(f"{spot}.ttl")
     return seconds
