@@ -7,7 +7,7 @@ Their counts tell the truth about a replay: prompt and generated as they were, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from tokenwire.core.token_codec import decode_msgpack, encode_msgpack
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import Counts, Finish, FinishCause, FinishKind, IdLogprobs, TokenDelta
 
-__all__ = ("Answer", "condense", "pack", "relabel", "unpack")
+__all__ = ("Answer", "condense", "pack", "relabel", "stopped", "unpack")
 
 RECORD_VERSION = 1
 
@@ -131,3 +131,15 @@ def _recount(runs: list[TokenDelta]) -> list[TokenDelta]:
     bare[0] = replace(bare[0], counts=replace(counts, generated=len(bare[0].ids)))
     bare[-1] = replace(bare[-1], counts=counts)
     return bare
+
+
+def stopped(record: Sequence[TokenDelta], choices: Sequence[int]) -> list[TokenDelta]:
+    """The ends of choices that the gateway ended (a stop string): the engine was told to stop, and
+    its own last delta, which may not have come yet, is not waited for."""
+    lasts = {delta.choice: delta for delta in record}
+    finish = Finish(FinishKind.ABORT, FinishCause.STOP_TEXT)
+    return [
+        TokenDelta(last.job, last.at + len(last.ids), choice=choice, finish=finish)
+        for choice in choices
+        if (last := lasts[choice]).finish is None
+    ]

@@ -123,10 +123,7 @@ class Decoder:
         """Everything held back, the end of the open part, and Finished."""
         out: list[Event] = []
         if self.stopped is None:
-            tail = self._detokenizer.flush()
-            if tail is not None and tail.text:
-                self._take(self._parser.push(tail), out)
-        if self.stopped is None:
+            # Why no tail of the detokenizer: half a character is dropped, in every mode alike.
             self._take(self._parser.flush(), out)
         out.append(self._finished(finish))
         return out

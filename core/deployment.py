@@ -19,13 +19,14 @@ from tokenwire.core.dispatch import Dispatcher
 from tokenwire.core.errors import ConfigError, TokenwireError
 from tokenwire.core.factory import Services
 from tokenwire.core.fingerprint import differences
-from tokenwire.core.flow import Flow, FlowSettings
+from tokenwire.core.flow import Flow
 from tokenwire.core.host import Host
 from tokenwire.core.model_parts import ModelParts, assemble
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.ports.observer import Observer
 from tokenwire.core.ports.store import Store
 from tokenwire.core.recent import RecentPrompt, RecentPrompts
+from tokenwire.core.run import RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.secrets import SecretWatch, keyring
 from tokenwire.core.served import AbsentModel, ServedModel
@@ -57,6 +58,7 @@ class Deployment:
             AnswerCache(store, config.cache.answers_ttl) if config.cache.answers else None
         )
         self._models: dict[str, ServedModel] = {}
+        self._served: list[ServedModel] = []  # Each once; `_models` has aliases too.
         self._absent: list[AbsentModel] = []
         self._loading: list[asyncio.Task[None]] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -89,8 +91,9 @@ class Deployment:
     async def _build(self, observers: Sequence[Observer]) -> Flow:
         server = self.config.server
         codecs = self._all("codec")
-        for model in self.config.models:
-            self._add(model)
+        for config, parts in [self._assemble(model) for model in self.config.models]:
+            if parts is not None:
+                self._loading.append(asyncio.ensure_future(self._load(config, parts)))
         return Flow(
             codecs=codecs,
             models=self._models,
@@ -100,7 +103,7 @@ class Deployment:
             scripts=self.scripts,
             recent=self._recent,
             answers=self._answers,
-            settings=FlowSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
+            settings=RunSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
         )
 
     def _all(self, kind: str) -> list[Any]:
@@ -116,18 +119,20 @@ class Deployment:
             for name in registry
         ]
 
-    def _add(self, config: ModelConfig) -> None:
+    def _assemble(self, config: ModelConfig) -> tuple[ModelConfig, ModelParts | None]:
+        """Everything but the engine; all models' mistakes are found before any engine loads."""
         if config.engine.plugin not in self.host.engines:
             problem = f"no engine plugin {config.engine.plugin!r} is installed"
             log.warning("model %s: %s", config.name, problem)
             self._absent.append(AbsentModel(config.name, problem))
-            return
+            return config, None
         parts = assemble(config, self.host, self._services)
         log.info("model %s: dialect %s (%s)", config.name, parts.dialect, parts.why)
         for name in (config.name, *config.aliases):
             if self._models.setdefault(name, parts.model) is not parts.model:
                 raise ConfigError(f"models: two models are called {name!r}")
-        self._loading.append(asyncio.ensure_future(self._load(config, parts)))
+        self._served.append(parts.model)
+        return config, parts
 
     async def _load(self, config: ModelConfig, parts: ModelParts) -> None:
         """In a thread: weights take seconds to minutes."""
@@ -170,17 +175,14 @@ class Deployment:
 
     def models(self) -> tuple[str, ...]:
         """Names, without aliases."""
-        return tuple(dict.fromkeys(model.name for model in self._models.values()))
-
-    def model(self, name: str) -> ServedModel | None:
-        return self._models.get(name)
+        return tuple(model.name for model in self._served)
 
     def ready(self) -> tuple[bool, str]:
         """Whether every model can answer now; if not, why."""
         if self._draining:
             return False, "the server is shutting down"
         problems = [f"{absent.name or 'default'}: {absent.problem}" for absent in self._absent]
-        for model in dict.fromkeys(self._models.values()):
+        for model in self._served:
             if model.dispatcher is None:
                 problems.append(f"{model.name}: {model.problem}")
             elif not (status := model.dispatcher.status()).ready:
@@ -195,22 +197,25 @@ class Deployment:
         """Of loaded engines, by model."""
         return {
             model.name: model.dispatcher.status()
-            for model in dict.fromkeys(self._models.values())
+            for model in self._served
             if model.dispatcher is not None
         }
 
     def recent_prompt(self, request_id: str) -> RecentPrompt | None:
         return self._recent.get(request_id) if self._recent is not None else None
 
+    def begin_drain(self) -> None:
+        """From now on it is not ready; what runs goes on."""
+        self._draining = True
+
     async def drain(self, timeout_s: float) -> None:
         """Let running calls end, then stop engines and let go of the store."""
-        self._draining = True
+        self.begin_drain()
         tasks = (*self._loading, *self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        models = dict.fromkeys(self._models.values())
-        dispatchers = [model.dispatcher for model in models if model.dispatcher is not None]
+        dispatchers = [model.dispatcher for model in self._served if model.dispatcher is not None]
         await asyncio.gather(*(dispatcher.drain(timeout_s) for dispatcher in dispatchers))
         if self._answers is not None:
             await self._answers.close()

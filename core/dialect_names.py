@@ -7,7 +7,7 @@ from typing import Final
 
 from tokenwire.core.errors import ConfigError
 
-__all__ = ("ALIASES", "FAMILIES", "pick")
+__all__ = ("ALIASES", "pick")
 
 ALIASES: Final[Mapping[str, str]] = {
     "chatml": "hermes",
@@ -21,23 +21,20 @@ PLANNED: Final = frozenset({"harmony", "json_array", "kimi", "llama3_json", "qwe
 """Families that have a name but no plugin."""
 
 
-FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
-    # Calls in other shapes use the same tag, so the JSON key must be there too.
-    "hermes": ("<tool_call>", '"arguments":'),
-    "think": ("<think>",),
-}
-"""Text that a family's chat templates hold, all of it. In order: the first that fits is taken."""
+NO_FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {}
 
 
 def pick(
     template_source: str | None,
     name: str,
     *,
-    families: Mapping[str, tuple[str, ...]] = FAMILIES,
+    families: Mapping[str, tuple[str, ...]] = NO_FAMILIES,
     installed: frozenset[str] | None = None,
 ) -> tuple[str, str]:
     """(the dialect's name, why) for a configured `name`; "auto" looks at the chat template.
 
+    `families`: of each dialect, the texts that its families' templates hold, all of them. Of those
+    that fit, the one with the most text is taken: it is the most particular.
     Raises ConfigError for the name of a family that nobody has written a plugin for, and, where
     `installed` says which dialects there are, never for one of these.
     """
@@ -47,9 +44,14 @@ def pick(
         return "plain", "there is no chat template to tell the family by"
     # Why: the template may hold the text inside a quoted string.
     source = template_source.replace('\\"', '"')
-    for family, marks in families.items():
-        if all(mark in source for mark in marks):
-            return family, f"the chat template has {' and '.join(marks)}"
+    fitting = [
+        (sum(map(len, marks)), family)
+        for family, marks in families.items()
+        if marks and all(mark in source for mark in marks)
+    ]
+    if fitting:
+        _, family = max(fitting)
+        return family, f"the chat template has {' and '.join(families[family])}"
     return "plain", "the chat template has no known family's markers"
 
 

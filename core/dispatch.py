@@ -19,6 +19,7 @@ from tokenwire.core.tokens import (
     Abort,
     AbortReason,
     Credit,
+    EngineCard,
     EngineStatus,
     Finish,
     FinishCause,
@@ -47,11 +48,12 @@ class Sink(Protocol):
 class _Entry:
     """A job under way: its sink, and which choice of the call the job's choice 0 is."""
 
-    __slots__ = ("base", "job", "open", "sink")
+    __slots__ = ("base", "job", "open", "sink", "tokens")
 
     def __init__(self, job: str, sink: Sink, base: int, choices: int) -> None:
         self.job, self.sink, self.base = job, sink, base
         self.open = choices
+        self.tokens = 0  # Received since credit was last given back; counted for parts alone.
 
 
 @final
@@ -60,6 +62,7 @@ class Dispatcher:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
+        self._card = engine.status().card
         self._name = name
         self._entries: dict[str, _Entry] = {}
         self._jobs: dict[str, tuple[str, ...]] = {}  # Call id -> the engine's job ids.
@@ -78,8 +81,9 @@ class Dispatcher:
         return status
 
     @property
-    def in_flight(self) -> int:
-        return len(self._jobs)
+    def card(self) -> EngineCard:
+        """What the engine said of itself when it joined."""
+        return self._card
 
     def submit(self, job: TokenJob, sink: Sink) -> None:
         """Send a call's job. An engine without `n` gets n jobs, seeded as the choices would be."""
@@ -88,7 +92,7 @@ class Dispatcher:
                 sink.push(TokenDelta(job.job, choice=choice, finish=LOST))
             sink.wake()
             return
-        parts = _split(job) if job.n > 1 and not self._can_n() else ((0, job),)
+        parts = _split(job) if job.n > 1 and not self._card.can("n") else ((0, job),)
         for base, part in parts:
             self._entries[part.job] = _Entry(job.job, sink, base, part.n)
         self._jobs[job.job] = tuple(part.job for _, part in parts)
@@ -110,10 +114,19 @@ class Dispatcher:
             self._engine.control(frames)
 
     def credit(self, job: str, tokens: int) -> None:
-        """The client took `tokens` more."""
+        """The client took all there was: `tokens` more of the call, over all of its parts."""
         parts = self._jobs.get(job, ())
-        if parts:
-            self._engine.control([Credit(part, tokens) for part in parts])
+        if len(parts) == 1:
+            self._engine.control([Credit(parts[0], tokens)])
+            return
+        frames: list[Credit] = []
+        for part in parts:
+            entry = self._entries.get(part)
+            if entry is not None and entry.tokens:
+                frames.append(Credit(part, entry.tokens))
+                entry.tokens = 0
+        if frames:
+            self._engine.control(frames)
 
     def forget(self, job: str) -> None:
         """No delta of this job is wanted any more (it was aborted, or failed here)."""
@@ -126,9 +139,6 @@ class Dispatcher:
             await asyncio.wait({self._task}, timeout=timeout_s + 5.0)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-
-    def _can_n(self) -> bool:
-        return self._engine.status().card.can("n")
 
     async def _read(self) -> None:
         try:
@@ -151,7 +161,8 @@ class Dispatcher:
             if entry is None:
                 continue  # Why: aborted here, and its last delta was under way.
             sink = entry.sink
-            if entry.base:
+            if delta.job != entry.job:
+                entry.tokens += len(delta.ids)
                 delta = replace(delta, choice=delta.choice + entry.base)  # noqa: PLW2901
             try:
                 sink.push(delta)
@@ -198,6 +209,7 @@ def _split(job: TokenJob) -> tuple[tuple[int, TokenJob], ...]:
                 job,
                 job=f"{job.job}.{choice}",
                 n=1,
+                credit=None if job.credit is None else max(1, job.credit // job.n),
                 sampling=replace(job.sampling, seed=seeds.mix(job.sampling.seed, choice)),
             ),
         )

@@ -13,10 +13,11 @@ from functools import partial
 from secrets import token_bytes
 from typing import final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenwire.core.answers import AnswerCache, answer_key, relabel
+from tokenwire.core.answer_key import answer_key
+from tokenwire.core.answer_record import relabel, stopped
+from tokenwire.core.answers import AnswerCache
 from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Query, QueryResult
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
@@ -25,27 +26,21 @@ from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import Observer
 from tokenwire.core.recent import RecentPrompts
 from tokenwire.core.routes import RouteTable
-from tokenwire.core.run import Run, Tale
+from tokenwire.core.run import Run, RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
-from tokenwire.core.tokens import AbortReason, Finish, FinishCause, FinishKind, TokenDelta
+from tokenwire.core.tale import Tale
+from tokenwire.core.tokens import AbortReason, TokenDelta
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
 from tokenwire.core.work import Work, request_ids
 
-__all__ = ("Flow", "FlowSettings")
+__all__ = ("Flow",)
 
 log = logging.getLogger("tokenwire.flow")
 
 SCRIPT_HEADER = "x-mock-script"
 NOT_FOUND = b'{"error":{"message":"there is nothing at this path","type":"not_found"}}'
-
-
-class FlowSettings(Struct, frozen=True):
-    """Seconds."""
-
-    keepalive_s: float = 10.0
-    timeout_s: float = 600.0
 
 
 @final
@@ -63,7 +58,7 @@ class Flow:
         scripts: ScriptBook | None = None,
         recent: RecentPrompts | None = None,
         answers: AnswerCache | None = None,
-        settings: FlowSettings | None = None,
+        settings: RunSettings | None = None,
     ) -> None:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
         of deterministic calls."""
@@ -75,7 +70,7 @@ class Flow:
         self._scripts = scripts
         self._recent = recent
         self._answers = answers
-        self._settings = settings or FlowSettings()
+        self._settings = settings or RunSettings()
 
     async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
         """Answer, whatever comes. Raises nothing but CancelledError."""
@@ -106,22 +101,35 @@ class Flow:
     async def _serve(
         self, codec: Codec, request: HttpRequest, exchange: Exchange, stamp: Stamp
     ) -> None:
-        identity = Identity()
-        for guard in self._guards:
-            identity = await guard.admit(request, identity)
+        identity = await self._admit(request)
         asked = codec.decode(request)
         if not isinstance(asked, Call):
             result = await self._look_up(asked, identity, stamp)
             await _reply(exchange, codec.answer(asked, result), stamp.id)
             return
-        call = replace(asked, identity=replace(asked.identity, tenant=identity.tenant))
+        own = asked.identity
+        identity = Identity(
+            tenant=identity.tenant,
+            user=own.user if own.user is not None else identity.user,
+            session=own.session if own.session is not None else identity.session,
+        )
+        call = replace(asked, identity=identity)
         await self._run(codec, call, request, exchange, stamp)
+
+    async def _admit(self, request: HttpRequest) -> Identity:
+        """All guards are asked; the first that names a tenant decides it."""
+        identity = Identity()
+        for guard in self._guards:
+            before = identity.tenant
+            identity = await guard.admit(request, identity)
+            if before != Identity().tenant:
+                identity = replace(identity, tenant=before)
+        return identity
 
     async def _look_up(self, query: Query, identity: Identity, stamp: Stamp) -> QueryResult:
         match query:
             case ListModels():
-                unique = dict.fromkeys(self._models.values())
-                return tuple(model.info() for model in unique)
+                return tuple(model.info() for model in dict.fromkeys(self._models.values()))
             case GetModel(name):
                 return self._model(name).info()
             case Count(call):
@@ -161,10 +169,12 @@ class Flow:
     ) -> None:
         began = time.perf_counter()
         model = self._model(call.model)
-        card = model.engine().status().card
+        card = model.engine().card
         name, tail = await self._script(request, model)
         if name:
             call = replace(call, annotations={**call.annotations, "script": name})
+        elif SCRIPT_HEADER in request.headers:
+            call = replace(call, ignored=(*call.ignored, SCRIPT_HEADER))
         keeps = self._recent is not None
         prompt = await model.prompt(call, stamp.time, tail=tail, spans=keeps)
         if self._recent is not None:
@@ -208,18 +218,7 @@ class Flow:
             credit=None if job.credit is None else partial(dispatcher.credit, job.job),
             record=record,
         )
-        run = Run(
-            exchange=work.exchange,
-            dispatcher=dispatcher,
-            job=job,
-            call=call,
-            reply=reply,
-            stream=stream,
-            answer=answer,
-            headers=work.headers(is_cached=answer is not None),
-            keepalive_s=self._settings.keepalive_s,
-            timeout_s=self._settings.timeout_s,
-        )
+        run = Run(work, reply, stream, self._settings, answer=answer)
         tale = Tale(self.observers, work.started())
         outcome, status = "ok", 200
         try:
@@ -227,7 +226,7 @@ class Flow:
             if stream.generation.failed is not None:
                 outcome = stream.generation.failed.kind.word
             if record is not None:
-                record += _ends(record, stream.generation.stopped)
+                record += stopped(record, stream.generation.stopped)
         except (ClientGone, asyncio.CancelledError):
             outcome, status = ErrorKind.CLIENT_CLOSED.word, ErrorKind.CLIENT_CLOSED.status
             raise
@@ -253,18 +252,6 @@ class Flow:
             now = time.perf_counter()
             tale.end(stream, outcome, status, now, is_cached=answer is not None)
         return outcome == "ok"
-
-
-def _ends(record: Sequence[TokenDelta], stopped: Sequence[int]) -> list[TokenDelta]:
-    """For choices that ended here: the engine was told to stop, and its own last delta, which may
-    not have come yet, is not waited for."""
-    lasts = {delta.choice: delta for delta in record}
-    finish = Finish(FinishKind.ABORT, FinishCause.STOP_TEXT)
-    return [
-        TokenDelta(last.job, last.at + len(last.ids), choice=choice, finish=finish)
-        for choice in stopped
-        if (last := lasts[choice]).finish is None
-    ]
 
 
 async def _reply(

@@ -120,14 +120,6 @@ class Generation:
         self.failed_finish: Finish | None = None
         """The engine's own words on a failure, for the log."""
 
-    @property
-    def has_started(self) -> bool:
-        return self._started
-
-    @property
-    def generated(self) -> tuple[int, ...]:
-        return tuple(decoder.generated for decoder in self._decoders)
-
     def push(self, delta: TokenDelta) -> list[Event]:
         """Take one delta, of whichever choice."""
         choice = delta.choice
@@ -182,10 +174,6 @@ class Generation:
     def stopped(self) -> tuple[int, ...]:
         """Choices that ended here, by a stop string or for want of need, not by the engine."""
         return tuple(k for k, decoder in enumerate(self._decoders) if decoder.stopped is not None)
-
-    def fail(self, failed: Failed) -> list[Event]:
-        """End the answer from outside: the engine is gone, or time is up."""
-        return [] if self.is_over else [self._fail(failed)]
 
     def _fail(self, failed: Failed) -> Failed:
         self.is_over = True

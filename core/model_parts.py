@@ -17,7 +17,7 @@ from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.host import Host
 from tokenwire.core.jobs import JobBuilder
-from tokenwire.core.ports.dialect import ParserMaker, Template
+from tokenwire.core.ports.dialect import Dialect, ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.registry import Registry
 from tokenwire.core.rendering import Renderer
@@ -49,15 +49,16 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
     spelling = {"sentencepiece": True} if config.dialect == "sentencepiece" else {}
     tokenizer: Tokenizer = _build(host.tokenizers, use, spelling, services, where)
     services = replace(services, tokenizer=tokenizer)
-    name, why = pick(_template_source(config, checkpoint), config.dialect)
-    dialect = host.dialects.build(name, {}, services, f"{where}.dialect")
+    source = _template_source(config, checkpoint)
+    dialect, why = _dialect(config, host, services, source)
+    own = "jinja" if checkpoint is not None and checkpoint.chat_template() else dialect.template
     given: Mapping[str, object] = {
         "reasoning": config.reasoning,
         "merge_system": config.parse.merge_system,
         "roles": config.parse.roles,
     }
     template: Template = _build(
-        host.templates, config.chat_template or PluginUse(dialect.template), given, services, where
+        host.templates, config.chat_template or PluginUse(own), given, services, where
     )
     parser: ParserMaker = _build(
         host.parsers, config.parser or PluginUse(dialect.parser), given, services, where
@@ -78,7 +79,21 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
         mock=config.engine.plugin == "mock",
         revision=config.revision,
     )
-    return ModelParts(model, services, name, why)
+    return ModelParts(model, services, dialect.name, why)
+
+
+def _dialect(
+    config: ModelConfig, host: Host, services: Services, source: str | None
+) -> tuple[Dialect, str]:
+    """The dialect that is configured, or that the template asks for, and why."""
+    where = f"models.{config.name}.dialect"
+    families: dict[str, tuple[str, ...]] = {}
+    if config.dialect == "auto":
+        built = [host.dialects.build(name, {}, services, where) for name in host.dialects]
+        families = {dialect.name: dialect.template_markers for dialect in built}
+    installed = frozenset(host.dialects)
+    name, why = pick(source, config.dialect, families=families, installed=installed)
+    return host.dialects.build(name, {}, services, where), why
 
 
 def _checkpoint(config: ModelConfig) -> Checkpoint | None:

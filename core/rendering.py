@@ -17,7 +17,7 @@ from tokenwire.core.history import lift_reasoning
 from tokenwire.core.ports.dialect import ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Prompt, Shields
-from tokenwire.core.shield import PRIVATE, Shield
+from tokenwire.core.shield import Shield, restored
 from tokenwire.core.spans import segment, spans_of
 from tokenwire.core.token_ids import TokenIds
 
@@ -87,7 +87,7 @@ class Renderer:
         """The prompt, once its text is encoded."""
         prompt = Prompt(
             ids=ids,
-            text=_restored(rendered.text, rendered.shields),
+            text=restored(rendered.text, rendered.shields),
             phase=self._parser.phase(rendered.text),
             fingerprint=self.fingerprint,
         )
@@ -128,9 +128,3 @@ class Renderer:
                     parts=tuple(self._plain(inner, turn) for inner in part.parts),
                 )
         return part
-
-
-def _restored(text: str, shields: Shields) -> str:
-    if not shields:
-        return text
-    return PRIVATE.sub(lambda match: shields.get(match.group(), match.group()), text)

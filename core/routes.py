@@ -65,10 +65,8 @@ class RouteTable:
 
     @staticmethod
     def _found(methods: dict[str, Codec], method: str, params: dict[str, str]) -> Match:
-        codec = methods.get(method)
-        if codec is None:
-            return Match(next(iter(methods.values())), params, tuple(sorted(methods)))
-        return Match(codec, params, tuple(sorted(methods)))
+        codec = methods.get(method) or next(iter(methods.values()))
+        return Match(codec, params, tuple(methods))
 
 
 def _fit(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:

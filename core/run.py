@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import final
 
-from tokenwire.core.call import Call
-from tokenwire.core.dispatch import Dispatcher
+from msgspec import Struct
+
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.events import Failed
-from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.exchange import ClientGone
 from tokenwire.core.ports.codec import Reply
-from tokenwire.core.ports.observer import CallEnded, CallStarted, Observer
 from tokenwire.core.stream import AnswerStream
-from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
+from tokenwire.core.tokens import AbortReason, TokenDelta
 from tokenwire.core.wire import HttpReply
+from tokenwire.core.work import Work
 
-__all__ = ("Run", "error_of")
-
-log = logging.getLogger("tokenwire.run")
+__all__ = ("Run", "RunSettings", "error_of")
 
 STREAM_HEADERS = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 """Why: caches and buffering proxies would hold the stream back."""
+
+
+class RunSettings(Struct, frozen=True):
+    """Seconds: of silence until a stream gets a comment, and that a unary answer may take."""
+
+    keepalive_s: float = 10.0
+    timeout_s: float = 600.0
 
 
 def error_of(failed: Failed) -> CallError:
@@ -40,30 +44,25 @@ class Run:
 
     def __init__(
         self,
-        *,
-        exchange: Exchange,
-        dispatcher: Dispatcher,
-        job: TokenJob,
-        call: Call,
+        work: Work,
         reply: Reply,
         stream: AnswerStream,
+        settings: RunSettings,
+        *,
         answer: Sequence[TokenDelta] | None = None,
-        headers: Sequence[tuple[str, str]],
-        keepalive_s: float,
-        timeout_s: float,
     ) -> None:
         """`answer`: deltas to play instead of asking the engine."""
-        self._exchange = exchange
-        self._dispatcher = dispatcher
-        self._job = job
-        self._call = call
+        self._work = work
+        self._exchange = work.exchange
+        self._dispatcher = work.model.engine()
+        self._job = work.planned.job
         self._reply = reply
         self._stream = stream
         self._answer = answer
-        self._headers = tuple(headers)
-        self._keepalive_s = keepalive_s
-        self._timeout_s = timeout_s
+        self._settings = settings
+        self._headers = work.headers(is_cached=answer is not None)
         self._started = False
+        self._reason = AbortReason.CLIENT  # Why the engine is told to stop, if it is.
 
     async def go(self) -> None:
         helpers = [asyncio.ensure_future(self._watch())]
@@ -72,7 +71,7 @@ class Run:
         else:
             helpers.append(asyncio.ensure_future(self._play(self._answer)))
         try:
-            if self._call.output.stream:
+            if self._work.call.output.stream:
                 await self._send_stream()
             else:
                 await self._send_whole()
@@ -97,16 +96,18 @@ class Run:
         self._stream.leave()
 
     def _let_go(self) -> None:
-        self._dispatcher.abort(self._job.job, None, AbortReason.CLIENT)
+        self._dispatcher.abort(self._job.job, None, self._reason)
 
     async def _send_whole(self) -> None:
         stream = self._stream
-        stream.arm(self._timeout_s)
+        timeout_s = self._settings.timeout_s
+        stream.arm(timeout_s)
         if not await stream.wait():
+            self._reason = AbortReason.DEADLINE
             raise ServiceError(
                 ErrorKind.TIMEOUT,
-                f"the answer took longer than {self._timeout_s:g} s; ask for a stream to get long"
-                " answers as they are made",
+                f"the answer took longer than {timeout_s:g} s; ask for a stream to get long answers"
+                " as they are made",
             )
         if stream.gone:
             raise ClientGone
@@ -119,7 +120,7 @@ class Run:
 
     async def _send_stream(self) -> None:
         stream, exchange = self._stream, self._exchange
-        stream.arm(self._keepalive_s)
+        stream.arm(self._settings.keepalive_s)
         while True:
             is_awake = await stream.wait()
             if stream.gone:
@@ -151,43 +152,3 @@ class Run:
     def has_started(self) -> bool:
         """Whether the head of a stream has gone out."""
         return self._started
-
-
-@final
-class Tale:
-    """Tells the observers of one call: once that it started, once that it ended."""
-
-    def __init__(self, observers: Sequence[Observer], started: CallStarted) -> None:
-        self._observers = observers
-        self._started = started
-        for observer in observers:
-            try:
-                observer.call_started(started)
-            except Exception:
-                log.exception("observer %r failed", observer)
-
-    def end(
-        self, stream: AnswerStream, outcome: str, status: int, now: float, *, is_cached: bool
-    ) -> None:
-        started = self._started
-        first = stream.first_token_at
-        ended = CallEnded(
-            request_id=started.request_id,
-            protocol=started.protocol,
-            model=started.model,
-            tenant=started.tenant,
-            outcome=outcome,
-            status=status,
-            usage=stream.generation.usage or stream.generation.count(),
-            computed_tokens=stream.generation.computed_tokens,
-            ttft_s=None if first is None else first - started.time,
-            duration_s=now - started.time,
-            itl_counts=tuple(stream.itl_counts),
-            itl_sum_s=stream.itl_sum,
-            cached_answer=is_cached,
-        )
-        for observer in self._observers:
-            try:
-                observer.call_ended(ended)
-            except Exception:
-                log.exception("observer %r failed", observer)

@@ -83,7 +83,7 @@ class ServedModel:
     def info(self) -> ModelInfo:
         context = 0
         if self.dispatcher is not None:
-            context = self.jobs.context_length(self.dispatcher.status().card)
+            context = self.jobs.context_length(self.dispatcher.card)
         return ModelInfo(self.name, self.created, context)
 
     async def prompt(

@@ -19,12 +19,20 @@ from msgspec.structs import fields, replace
 from tokenwire.core.dialogue import Dialogue
 from tokenwire.core.prompt import Shields
 
-__all__ = ("PRIVATE", "Shield", "map_strings")
+__all__ = ("PRIVATE", "Shield", "map_strings", "restored")
 
 T = TypeVar("T")
 
 PRIVATE = re.compile("[\U000f0000-\U0010fffd]")
 """Supplementary private use planes (Unicode 15 and 16)."""
+
+
+def restored(text: str, shields: Shields) -> str:
+    """`text` with the hidden spellings put back."""
+    if not shields:
+        return text
+    return PRIVATE.sub(lambda match: shields.get(match.group(), match.group()), text)
+
 
 # Fields whose text no template prints, and fields that hold JSON text.
 OPAQUE = frozenset({"role", "mode", "kind", "url", "data", "signature", "redacted", "media_type"})

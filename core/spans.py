@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tokenwire.core.dialogue import Dialogue, Turn
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Segment, Segments, Shields, Source, Span
-from tokenwire.core.shield import PRIVATE, map_strings
+from tokenwire.core.shield import PRIVATE, map_strings, restored
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("segment", "spans_of")
@@ -88,7 +88,7 @@ def spans_of(
     One `unknown` span where the ids' bytes do not spell the text (a tokenizer that normalizes).
     """
     special = {token.id for token in tokenizer.vocabulary.added if token.special}
-    texts = [_restore(piece.text, shields).encode() for piece in segments.segments]
+    texts = [restored(piece.text, shields).encode() for piece in segments.segments]
     data = [tokenizer.token_bytes(id) for id in ids]
     if b"".join(data) != b"".join(texts):
         return (Span(0, len(ids), "unknown"),) if ids else ()
@@ -111,9 +111,3 @@ def spans_of(
     return tuple(
         Span(start, end, *owners[start]) for start, end in pairwise(borders) if start < end
     )
-
-
-def _restore(text: str, shields: Shields) -> str:
-    if not shields:
-        return text
-    return PRIVATE.sub(lambda match: shields.get(match.group(), match.group()), text)

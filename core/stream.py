@@ -110,11 +110,6 @@ class AnswerStream:
             # Why: a unary answer has bytes at its end alone.
             waiter.set_result(True)
 
-    def fail(self, failed: Failed) -> None:
-        """End it from our side (a deadline, a drain)."""
-        self._emit(self.generation.fail(failed))
-        self.wake()
-
     def leave(self) -> None:
         """The client has gone."""
         self.gone = True

@@ -51,6 +51,8 @@ class Work(Struct, frozen=True):
             stream=self.call.output.stream,
             prompt_tokens=len(self.prompt.ids),
             time=self.began,
+            user=self.call.identity.user,
+            session=self.call.identity.session,
         )
 
     def headers(self, *, is_cached: bool) -> tuple[tuple[str, str], ...]:

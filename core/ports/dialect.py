@@ -122,6 +122,8 @@ class Dialect(Struct, frozen=True):
 
     name: str
     template: str
+    """For checkpoints that bring no chat template of their own (one that does is rendered by the
+    template plugin `jinja`)."""
     parser: str
     media: MediaProcessor | None = None
     template_markers: tuple[str, ...] = ()

@@ -24,6 +24,9 @@ class CallStarted(Struct, frozen=True):
     stream: bool
     prompt_tokens: int
     time: float
+    user: str | None = None
+    session: str | None = None
+    """As the client says (for audits and abuse reports); unlike the tenant, not to be trusted."""
 
 
 class CallEnded(Struct, frozen=True):

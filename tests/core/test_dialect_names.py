@@ -6,7 +6,7 @@ import pytest
 
 from tokenwire.core.dialect_names import ALIASES, pick
 from tokenwire.core.errors import ConfigError
-from tokenwire.core.host import Host
+from tokenwire.core.host import Host, lone_services
 
 
 def test_a_configured_name_is_taken_as_it_is_or_as_an_alias() -> None:
@@ -40,7 +40,10 @@ def test_a_known_family_without_a_plugin_is_named(name: str) -> None:
     ],
 )
 def test_auto_looks_for_a_familys_markers_and_says_why(source: str | None, name: str) -> None:
-    found, why = pick(source, "auto")
+    host = Host()
+    dialects = [host.dialects.build(name, {}, lone_services()) for name in host.dialects]
+    families = {dialect.name: dialect.template_markers for dialect in dialects}
+    found, why = pick(source, "auto", families=families)
     assert found == name
     assert "template" in why
 

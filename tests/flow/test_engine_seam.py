@@ -155,6 +155,21 @@ def test_a_slow_client_is_bounded_by_credit_and_loses_nothing() -> None:
         assert any(isinstance(frame, Credit) for _, frame in spied.controls)
 
 
+def test_credit_of_an_engine_without_n_is_counted_by_choice() -> None:
+    total = 2 * CREDIT_WINDOW
+    settings = {"answer": "x" * total, "credit_cap": 16, "context_length": 2 * total}
+    with serving(**settings, without=["n"]) as (client, spied):
+        response = client.post("/v1/chat/completions", HELLO | {"n": 4, "stream": True})
+        assert response.body.count(b'"content":"x') == 4 * total
+        assert [job.credit for job in spied.jobs] == [CREDIT_WINDOW // 4] * 4
+        given: dict[str, int] = {}
+        for _, frame in spied.controls:
+            assert isinstance(frame, Credit)
+            given[frame.job] = given.get(frame.job, 0) + frame.tokens
+        assert set(given) == {job.job for job in spied.jobs}
+        assert all(tokens <= total for tokens in given.values())
+
+
 @pytest.mark.parametrize("stream", [True, False])
 def test_an_engine_that_fails_before_it_speaks_gives_a_status(stream: bool) -> None:
     with serving(error_at=0, error_cause="overloaded") as (client, _):
@@ -193,7 +208,7 @@ def test_a_long_unary_call_is_told_to_stream() -> None:
         response = client.post("/v1/chat/completions", HELLO)
         assert response.status == 504
         assert "stream" in response.json()["error"]["message"]
-        assert spied.controls[-1][1] == Abort(spied.jobs[0].job, None, AbortReason.CLIENT)
+        assert spied.controls[-1][1] == Abort(spied.jobs[0].job, None, AbortReason.DEADLINE)
 
 
 def test_a_silent_stream_is_kept_open() -> None:

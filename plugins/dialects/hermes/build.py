@@ -44,15 +44,10 @@ def build_think_parser(settings: ReasoningSettings, services: Services) -> Parse
 
 
 def build_hermes(settings: NoSettings, services: Services) -> Dialect:
+    # Why two: calls in other shapes use the same tag, so the JSON key must be there too.
     markers = ("<tool_call>", '"arguments":')
-    return Dialect("hermes", _template(services), parser="hermes", template_markers=markers)
+    return Dialect("hermes", "chatml", parser="hermes", template_markers=markers)
 
 
 def build_think(settings: NoSettings, services: Services) -> Dialect:
-    return Dialect("think", _template(services), parser="think", template_markers=("<think>",))
-
-
-def _template(services: Services) -> str:
-    """The checkpoint's own template where it has one."""
-    has_own = services.checkpoint is not None and services.checkpoint.chat_template() is not None
-    return "jinja" if has_own else "chatml"
+    return Dialect("think", "chatml", parser="think", template_markers=("<think>",))

@@ -21,6 +21,4 @@ def build_parser(settings: NoSettings, services: Services) -> ParserMaker:
 
 
 def build_dialect(settings: NoSettings, services: Services) -> Dialect:
-    """The checkpoint's own template where it has one."""
-    has_own = services.checkpoint is not None and services.checkpoint.chat_template() is not None
-    return Dialect("plain", template="jinja" if has_own else "plain", parser="plain")
+    return Dialect("plain", template="plain", parser="plain")
