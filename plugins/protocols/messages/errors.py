@@ -1,4 +1,4 @@
-"""Errors in Anthropic's envelope: every kind's type, and the sentences that clients look for."""
+"""Errors in Anthropic's envelope, with the sentences that clients look for."""
 
 from __future__ import annotations
 
@@ -10,27 +10,10 @@ import msgspec
 
 from tokenwire.core.errors import CallError, ErrorKind
 from tokenwire.core.wire import HttpReply
+from tokenwire.plugins.protocols._shared.error_types import TYPES
 from tokenwire.plugins.protocols.messages.reply_schema import ErrorBody, ErrorDetail
 
-__all__ = ("TYPES", "encode_error", "envelope")
-
-TYPES: Final[dict[ErrorKind, str]] = {
-    ErrorKind.INVALID_REQUEST: "invalid_request_error",
-    ErrorKind.CONTEXT_LENGTH: "invalid_request_error",
-    ErrorKind.AUTHENTICATION: "authentication_error",
-    ErrorKind.PERMISSION: "permission_error",
-    ErrorKind.NOT_FOUND: "not_found_error",
-    ErrorKind.MODEL_NOT_FOUND: "not_found_error",
-    ErrorKind.METHOD_NOT_ALLOWED: "invalid_request_error",
-    ErrorKind.TOO_LARGE: "request_too_large",
-    ErrorKind.UNSUPPORTED_MEDIA: "invalid_request_error",
-    ErrorKind.RATE_LIMITED: "rate_limit_error",
-    ErrorKind.CLIENT_CLOSED: "api_error",
-    ErrorKind.INTERNAL: "api_error",
-    ErrorKind.UNAVAILABLE: "api_error",
-    ErrorKind.TIMEOUT: "timeout_error",
-    ErrorKind.OVERLOADED: "overloaded_error",
-}
+__all__ = ("encode_error", "envelope")
 
 _json: Final = msgspec.json.Encoder()
 _NUMBER: Final = re.compile(r"\d+")

@@ -15,32 +15,15 @@ from urllib.parse import parse_qs
 import msgspec
 
 from tokenwire.core.call import GetModel, ListModels, ModelInfo, Query, QueryResult
-from tokenwire.core.errors import CallError, ErrorKind, RequestError
+from tokenwire.core.errors import CallError, RequestError
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols._shared.error_types import TYPES
 
 __all__ = ("Models", "PagedGet", "PagedList")
 
 LARGEST_PAGE: Final = 1000
 DEFAULT_PAGE: Final = 20
-
-TYPES: Final[dict[ErrorKind, str]] = {
-    ErrorKind.INVALID_REQUEST: "invalid_request_error",
-    ErrorKind.CONTEXT_LENGTH: "invalid_request_error",
-    ErrorKind.AUTHENTICATION: "authentication_error",
-    ErrorKind.PERMISSION: "permission_error",
-    ErrorKind.NOT_FOUND: "not_found_error",
-    ErrorKind.MODEL_NOT_FOUND: "not_found_error",
-    ErrorKind.METHOD_NOT_ALLOWED: "invalid_request_error",
-    ErrorKind.TOO_LARGE: "request_too_large",
-    ErrorKind.UNSUPPORTED_MEDIA: "invalid_request_error",
-    ErrorKind.RATE_LIMITED: "rate_limit_error",
-    ErrorKind.CLIENT_CLOSED: "invalid_request_error",
-    ErrorKind.INTERNAL: "api_error",
-    ErrorKind.UNAVAILABLE: "api_error",
-    ErrorKind.TIMEOUT: "timeout_error",
-    ErrorKind.OVERLOADED: "overloaded_error",
-}
 
 _encode: Final = msgspec.json.Encoder().encode
 

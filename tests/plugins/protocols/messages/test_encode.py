@@ -21,7 +21,7 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.wire import SseReader, Stamp
-from tokenwire.plugins.protocols.messages.errors import TYPES
+from tokenwire.plugins.protocols._shared.error_types import TYPES
 
 STARTED = Started(12, 5, "fingerprint")
 USAGE = Usage(12, 9, cached_tokens=5, cache_creation_tokens=3, reasoning_tokens=2)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
-from tokenwire.plugins.protocols.messages.errors import TYPES
+from tokenwire.plugins.protocols._shared.error_types import TYPES
 
 EXPECTED = {
     ErrorKind.INVALID_REQUEST: (400, "invalid_request_error"),

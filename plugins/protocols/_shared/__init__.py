@@ -1,0 +1,1 @@
+"""What several protocols say in the same words. No plugin."""
