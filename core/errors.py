@@ -16,6 +16,7 @@ __all__ = (
     "ConfigError",
     "ErrorKind",
     "PluginError",
+    "ReplyError",
     "RequestError",
     "ServiceError",
     "StoreError",
@@ -112,6 +113,10 @@ class ServiceError(CallError):
 
 class CodecStateError(TokenwireError):
     """Events came in an order that `events.ORDER` does not allow: a bug in whoever sent them."""
+
+
+class ReplyError(TokenwireError):
+    """A server's bytes are no reply of the protocol that it was asked in. The message says why."""
 
 
 class PluginError(TokenwireError):

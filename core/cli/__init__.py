@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         shell.host().add_commands(app)
     except TokenwireError as error:
-        # Why go on: `version`, `call` and --help need no plugin; what does, ends with this.
+        # Why go on: `version` and --help need no plugin; what does, ends with this.
         shell.warn(str(error))
     try:
         code = app(

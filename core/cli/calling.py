@@ -1,73 +1,28 @@
-"""`call`: speaks to a server over HTTP, and shows the answer as it comes. Knows no pipeline."""
+"""`call`: asks a server in any installed protocol that can ask, and shows the answer as it comes.
+
+Knows no protocol, no pipeline.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 from cyclopts import App
-from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 
+from tokenwire.core.call import Call, Output, Stopping
 from tokenwire.core.cli.shell import Shell
-from tokenwire.core.wire import SseMessage, SseReader
+from tokenwire.core.dialogue import Dialogue, Text, Turn
+from tokenwire.core.errors import ConfigError, ReplyError
+from tokenwire.core.events import Event, Failed, Finished, PartDelta, PartStart
+from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.codec import CodecClient
 
-__all__ = ("Shown", "add", "body", "read")
+__all__ = ("Screen", "add", "client_of")
 
-Protocol: TypeAlias = Literal["messages", "chat_completions"]
-PATHS: Mapping[str, str] = {
-    "messages": "/v1/messages",
-    "chat_completions": "/v1/chat/completions",
-}
 WAIT_S = 600.0
-
-
-class Shown(Struct, frozen=True):
-    """What one event of a stream adds to the screen."""
-
-    text: str = ""
-    reasoning: str = ""
-    error: str = ""
-
-
-class Fault(Struct, frozen=True):
-    message: str = "the server gave no reason"
-
-
-class Delta(Struct, frozen=True):
-    """Of either protocol: chat_completions has the first two, messages the others."""
-
-    content: str | None = None
-    reasoning_content: str | None = None
-    text: str | None = None
-    thinking: str | None = None
-
-
-class ChatChoice(Struct, frozen=True):
-    delta: Delta | None = None
-
-
-class ChatEvent(Struct, frozen=True):
-    choices: tuple[ChatChoice, ...] = ()
-    error: Fault | None = None
-
-    def shown(self) -> Delta | None:
-        return self.choices[0].delta if self.choices else None
-
-
-class MessagesEvent(Struct, frozen=True):
-    delta: Delta | None = None
-    error: Fault | None = None
-
-    def shown(self) -> Delta | None:
-        return self.delta
-
-
-EVENTS: Mapping[str, msgspec.json.Decoder[ChatEvent | MessagesEvent]] = {
-    "messages": msgspec.json.Decoder(MessagesEvent),
-    "chat_completions": msgspec.json.Decoder(ChatEvent),
-}
 
 
 class Failure(Exception):
@@ -81,7 +36,7 @@ def add(app: App, shell: Shell) -> None:
     def call(
         text: str,
         *,
-        protocol: Protocol = "chat_completions",
+        protocol: str = "chat_completions",
         model: str | None = None,
         url: str = "http://127.0.0.1:8080",
         max_tokens: int = 1024,
@@ -93,9 +48,9 @@ def add(app: App, shell: Shell) -> None:
         text
             What to ask.
         protocol
-            The protocol to speak.
+            The protocol to speak, as `tokenwire plugins` names it.
         model
-            Default: the first that the server lists.
+            Default: the first that the server has.
         url
             The server.
         max_tokens
@@ -103,81 +58,111 @@ def add(app: App, shell: Shell) -> None:
         """
         import httpx
 
+        codec = client_of(shell.host(), protocol)
         try:
             with httpx.Client(base_url=url, timeout=WAIT_S) as client:
-                named = model or _first_model(client)
-                _stream(client, protocol, body(protocol, named, text, max_tokens), shell)
+                asked = Call(
+                    model or _first_model(client),
+                    Dialogue((Turn("user", (Text(text),)),)),
+                    stopping=Stopping(max_tokens=max_tokens),
+                    output=Output(stream=True),
+                )
+                _stream(client, codec, asked, shell)
         except httpx.InvalidURL as error:
             shell.complain(f"--url {url}: {error}")
             return 2
         except httpx.HTTPError as error:
             shell.complain(f"{url}: {error}: is a server there? `tokenwire serve` starts one")
             return 1
-        except Failure as error:
+        except (Failure, ReplyError) as error:
             shell.complain(str(error))
             return 1
         return 0
 
 
-def body(protocol: Protocol, model: str, text: str, max_tokens: int) -> dict[str, object]:
-    """The request, streaming."""
-    limit = "max_tokens" if protocol == "messages" else "max_completion_tokens"
-    turn = {"role": "user", "content": text}
-    return {"model": model, "messages": [turn], "stream": True, limit: max_tokens}
+def client_of(host: Host, protocol: str) -> CodecClient:
+    """Raises ConfigError for a protocol that is not installed, or that cannot ask."""
+    host.codecs.find(protocol, "--protocol")
+    client = _client(host, protocol)
+    if client is None:
+        able = [name for name in host.codecs if _client(host, name) is not None]
+        raise ConfigError(
+            f"--protocol {protocol}: it has no client side, so it cannot ask; these can: "
+            f"{', '.join(able) or 'none'}"
+        )
+    return client
 
 
-def read(protocol: Protocol, message: SseMessage) -> Shown:
-    """What an event says; nothing for an event that only the protocol needs."""
-    if not message.data or message.data == "[DONE]":
-        return Shown()
-    try:
-        event = EVENTS[protocol].decode(message.data)
-    except msgspec.ValidationError:
-        return Shown()
-    except msgspec.MsgspecError:
-        return Shown(error=f"the server sent something that is no JSON: {message.data[:60]}")
-    if event.error is not None:
-        return Shown(error=event.error.message)
-    delta = event.shown()
-    if delta is None:
-        return Shown()
-    return Shown(
-        text=delta.content or delta.text or "",
-        reasoning=delta.reasoning_content or delta.thinking or "",
-    )
+def _client(host: Host, protocol: str) -> CodecClient | None:
+    return host.codecs.build(protocol, {}, lone_services(), f"codec.{protocol}").client()
 
 
 def _first_model(client: Any) -> str:
-    reply = client.get("/v1/models")
+    reply = client.get("/ready")
     try:
-        models = msgspec.json.decode(reply.content)["data"]
-        return str(models[0]["id"])
-    except (msgspec.MsgspecError, LookupError, TypeError) as error:
+        return str(msgspec.json.decode(reply.content)["models"][0])
+    except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
         raise Failure(
             f"{reply.url}: lists no model (status {reply.status_code}): name one with --model"
         ) from error
 
 
-def _stream(client: Any, protocol: Protocol, request: Mapping[str, object], shell: Shell) -> None:
-    reader = SseReader()
-    headers = {"anthropic-version": "2023-06-01"} if protocol == "messages" else {}
-    with client.stream("POST", PATHS[protocol], json=request, headers=headers) as reply:
+def _stream(client: Any, codec: CodecClient, call: Call, shell: Shell) -> None:
+    asked = codec.request(call)
+    how = {"content": asked.body, "headers": dict(asked.headers)}
+    screen = Screen(shell.out)
+    with client.stream(asked.method, asked.path, **how) as reply:
         if reply.status_code != 200:
-            whole = SseMessage(reply.read().decode("utf-8", "replace"))
-            reason = read(protocol, whole).error or "no reason given"
+            reason = _refusal(codec, call, reply.read())
             raise Failure(f"{reply.url}: status {reply.status_code}: {reason}")
+        reader = codec.reader(call)
         for chunk in reply.iter_bytes():
-            for message in reader.push(chunk):
-                _show(read(protocol, message), shell.out)
+            screen.show(reader.push(chunk))
+        screen.show(reader.flush())
     shell.out.print()
+    if not screen.is_finished:
+        raise Failure("the answer stopped before its end")
 
 
-def _show(shown: Shown, console: Console) -> None:
-    if shown.error:
-        console.print()
-        raise Failure(shown.error)
-    if shown.reasoning and console.is_terminal:
-        console.print(shown.reasoning, end="", style="dim", markup=False, highlight=False)
-    if shown.text:
-        console.print(shown.text, end="", markup=False, highlight=False, soft_wrap=True)
-        console.file.flush()
+def _refusal(codec: CodecClient, call: Call, body: bytes) -> str:
+    reader = codec.reader(replace(call, output=replace(call.output, stream=False)))
+    try:
+        events = [*reader.push(body), *reader.flush()]
+    except ReplyError as error:
+        return str(error)
+    failed = [event.message for event in events if isinstance(event, Failed)]
+    return failed[0] if failed else "no reason given"
+
+
+class Screen:
+    """Shows the parts of one answer: text as it is, reasoning dimmed and on terminals only."""
+
+    def __init__(self, console: Console) -> None:
+        self.is_finished = False
+        self._console = console
+        self._kind = ""
+
+    def show(self, events: list[Event]) -> None:
+        """Raises Failure for an answer that failed."""
+        for event in events:
+            match event:
+                case PartStart(kind=kind, name=name):
+                    self._kind = kind
+                    if kind == "tool_call":
+                        self._print(f"{name} ")
+                case PartDelta(text=text) if self._kind != "reasoning":
+                    self._print(text)
+                case PartDelta(text=text) if self._console.is_terminal:
+                    self._print(text, style="dim")
+                case Finished():
+                    self.is_finished = True
+                case Failed(message=message):
+                    self._console.print()
+                    raise Failure(message)
+                case _:
+                    pass
+
+    def _print(self, text: str, style: str | None = None) -> None:
+        show = self._console.print
+        show(text, end="", style=style, markup=False, highlight=False, soft_wrap=True)
+        self._console.file.flush()

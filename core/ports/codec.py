@@ -1,4 +1,5 @@
-"""The protocol port: bytes of one wire format to calls, events back to bytes. Pure, synchronous."""
+"""The protocol port: bytes of one wire format to calls, events back to bytes; and the same turned
+round, for those who ask. Pure, synchronous."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from tokenwire.core.errors import CallError
 from tokenwire.core.events import Event
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 
-__all__ = ("Codec", "Reply")
+__all__ = ("Codec", "CodecClient", "Reply", "ReplyReader")
 
 
 class Reply(ABC):
@@ -44,6 +45,34 @@ class Reply(ABC):
         """Take what `save` gave, in a fresh reply of the same call and stamp."""
 
 
+class ReplyReader(ABC):
+    """One reply on its way in: bytes, cut anyhow, to events.
+
+    Laws: the events of what a `Reply` wrote add up to what it was given, but for the codec's
+    `losses`. Raises ReplyError, and nothing else, for what is no reply of the protocol.
+    """
+
+    @abstractmethod
+    def push(self, data: bytes) -> list[Event]:
+        """The events that these bytes complete: for a stream as soon as they are whole."""
+
+    @abstractmethod
+    def flush(self) -> list[Event]:
+        """What only the end of the bytes completes; for a unary reply, all of it."""
+
+
+class CodecClient(ABC):
+    """The side of a protocol that asks. `tokenwire call` and the conformance kit speak with it."""
+
+    @abstractmethod
+    def request(self, call: Call) -> HttpRequest:
+        """What `Codec.decode` turns back into `call`, but for what the wire cannot say."""
+
+    @abstractmethod
+    def reader(self, call: Call) -> ReplyReader:
+        """For the reply to `call`. That of a unary call also reads an error's body: to `Failed`."""
+
+
 class Codec(ABC):
     """One protocol. One object a process, without state of its own.
 
@@ -72,3 +101,7 @@ class Codec(ABC):
     def answer(self, query: Query, result: QueryResult) -> HttpReply:
         """Only for codecs whose decode gives queries."""
         raise NotImplementedError(f"codec {self.name} gives no queries")
+
+    def client(self) -> CodecClient | None:
+        """The side that asks, where the plugin has one."""
+        return None

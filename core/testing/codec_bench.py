@@ -11,18 +11,29 @@ from msgspec.structs import replace
 from tokenwire.core.call import Call, Output, Query
 from tokenwire.core.events import Event
 from tokenwire.core.fold import Answer, fold
-from tokenwire.core.ports.codec import Codec, Reply
+from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.testing.codec_compare import normal
 from tokenwire.core.testing.laws import LawBroken
 from tokenwire.core.testing.strategies import Shape, event_streams, sample
 from tokenwire.core.wire import HttpRequest, Stamp
 
-__all__ = ("PORT", "STAMP", "Bench", "Example", "Law", "Read", "shape_for")
+__all__ = ("PORT", "STAMP", "Bench", "Example", "Law", "Read", "reading", "shape_for")
 
 PORT: Final = "codec"
 STAMP: Final = Stamp("req_kit", 1_700_000_000.25, b"0123456789abcdef")
 
 Read: TypeAlias = Callable[[Call, Iterable[bytes]], Iterable[Event]]
+
+
+def reading(client: CodecClient) -> Read:
+    """Reads whole replies with a codec's own client."""
+
+    def read(call: Call, chunks: Iterable[bytes]) -> list[Event]:
+        reader = client.reader(call)
+        events = [event for chunk in chunks for event in reader.push(chunk)]
+        return [*events, *reader.flush()]
+
+    return read
 
 
 class Law(Struct, frozen=True):

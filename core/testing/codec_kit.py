@@ -6,19 +6,15 @@
 `codec` is the codec as the host has it. The examples are bodies (for the codec's first route; or
 whole HttpRequests, in pairs) and the Call or Query that each must become. `read(call, chunks)` is
 the author's reader of the wire: the events of a whole reply to `call`, from its bytes cut anyhow. A
-codec that gives queries only needs no `read`.
+codec with a `client` needs none, nor does one that gives queries only.
 
-`conform` finds both by itself where a module `client` stands beside the codec's own, with that
-`read` and with `request(call)`, the HttpRequest for a call; else it checks what needs neither.
+`conform` needs that client for examples and reader; without one it checks what needs neither.
 Knows no codec.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Set
-from importlib import import_module
-from types import ModuleType
 from typing import Final
 
 from tokenwire.core.call import Call, Query
@@ -26,7 +22,7 @@ from tokenwire.core.dialogue import Dialogue, Text, Turn
 from tokenwire.core.events import Event
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.codec import Codec
-from tokenwire.core.testing.codec_bench import STAMP, Bench, Example, Law, Read
+from tokenwire.core.testing.codec_bench import STAMP, Bench, Example, Law, Read, reading
 from tokenwire.core.testing.codec_decode_laws import DECODE_LAWS
 from tokenwire.core.testing.codec_reply_laws import REPLY_LAWS
 from tokenwire.core.testing.laws import LawBroken
@@ -53,6 +49,9 @@ def run_codec_kit(
 ) -> None:
     """Raises LawBroken for the first law that does not hold. `streams`: how many answers, and how
     many broken bodies an example, are tried; the same ones at every run."""
+    client = codec.client()
+    if read is None and client is not None:
+        read = reading(client)
     if isinstance(examples, Mapping):
         route = codec.routes[0]
         examples = [
@@ -67,19 +66,15 @@ def run_codec_kit(
 def conform(host: Host, name: str) -> tuple[str, ...]:
     """Runs the kit for an installed codec with its default settings; the laws that hold."""
     codec = host.codecs.build(name, {}, lone_services(), f"codec.{name}")
-    client = _client(codec)
-    request = getattr(client, "request", None)
-    # Why: a reader of another shape is the plugin's own, for other ends.
-    read = getattr(client, "read", None)
-    if read is not None and tuple(inspect.signature(read).parameters) != ("call", "chunks"):
-        read = None
+    client = codec.client()
+    read = None if client is None else reading(client)
     call = HELLO if _gives_calls(codec) else None
     examples: tuple[Example, ...] = ()
-    if request is not None:
+    if client is not None:
         # Why: a wire may have to say more than HELLO does; what it reads there must come back.
-        asked = codec.decode(request(HELLO))
+        asked = codec.decode(client.request(HELLO))
         if isinstance(asked, Call):
-            examples, call = (Example(request(asked), asked),), asked
+            examples, call = (Example(client.request(asked), asked),), asked
     laws = tuple(
         law.name
         for law in _ALL
@@ -112,19 +107,6 @@ def _run(
         except Exception as error:
             detail = f"wanted no exception, got {type(error).__name__}: {error}"
             raise bench.broken(detail) from error
-
-
-def _client(codec: Codec) -> ModuleType | None:
-    package = type(codec).__module__.rpartition(".")[0]
-    if not package:
-        return None  # Why: a codec in a module of its own has no client beside it.
-    name = f"{package}.client"
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        return None
 
 
 def _gives_calls(codec: Codec) -> bool:

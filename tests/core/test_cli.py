@@ -14,13 +14,23 @@ from hypothesis import strategies as st
 from msgspec import Struct
 
 from tokenwire.core import __version__, discovery
+from tokenwire.core.call import Call, Output
 from tokenwire.core.cli import conforming, main
-from tokenwire.core.cli.calling import Shown, body, read
 from tokenwire.core.cli.conforming import pick
 from tokenwire.core.cli.painting import TURN_COLOURS, legend, paint, span_table, visible
 from tokenwire.core.cli.serving import default_config
 from tokenwire.core.config import Config, ModelConfig, PluginUse
-from tokenwire.core.errors import ConfigError
+from tokenwire.core.dialogue import Dialogue, Text, Turn
+from tokenwire.core.errors import ConfigError, ErrorKind, RequestError
+from tokenwire.core.events import (
+    Failed,
+    Finished,
+    PartDelta,
+    PartEnd,
+    PartStart,
+    Started,
+    Usage,
+)
 from tokenwire.core.factory import Factory, NoSettings
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.host import Host
@@ -28,7 +38,8 @@ from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer, Vocabulary
 from tokenwire.core.prompt import Piece, Prompt, Span
 from tokenwire.core.server import lifecycle
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.wire import SseMessage
+from tokenwire.core.wire import Stamp
+from tokenwire.plugins.protocols import chat_completions, messages, models
 from tokenwire.plugins.tokenizers import bytes as bytes_tokenizer
 
 
@@ -399,7 +410,7 @@ class Answer(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as answering:
-        answering.models = {"data": [{"id": "first"}, {"id": "second"}]}
+        answering.models = {"models": ["first", "second"]}
         answering.events, answering.status, answering.seen = b"", 200, []
         thread = threading.Thread(target=answering.serve_forever, args=(0.01,))
         thread.start()
@@ -409,98 +420,107 @@ def server():
         thread.join()
 
 
-def events(*values, done=""):
-    lines = [f"event: x\ndata: {json.dumps(value)}\n\n" for value in values]
-    return ("".join(lines) + done).encode()
+ASKED = Call("first", Dialogue((Turn("user", (Text("hi"),)),)), output=Output(stream=True))
+THOUGHT = (PartStart(0, "reasoning"), PartDelta(0, "hm"), PartEnd(0))
+PARIS = (PartStart(0, "text"), PartDelta(0, "Pa"), PartDelta(0, "ris [b]é"), PartEnd(0))
+END = (Finished(0, "stop"), Usage(1, 3))
+PROTOCOLS = {"chat_completions": chat_completions, "messages": messages}
 
 
-CHAT = events(
-    {"choices": [{"delta": {"role": "assistant", "content": ""}}]},
-    {"choices": [{"delta": {"reasoning_content": "hm"}}]},
-    {"choices": [{"delta": {"content": "Pa"}}]},
-    {"choices": [{"delta": {"content": "ris [b]é"}, "finish_reason": "stop"}]},
-    {"choices": [], "usage": {}},
-    done="data: [DONE]\n\n",
-)
-MESSAGES = events(
-    {"type": "message_start", "message": {"content": []}},
-    {"type": "content_block_start", "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "hm"}},
-    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "Pa"}},
-    {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ris [b]é"}},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
-)
+def codec_of(protocol):
+    return Host(PROTOCOLS, entry_points=False).build("codec", protocol)
+
+
+def wire(protocol, *events):
+    reply = codec_of(protocol).reply(ASKED, Stamp("req_1", 0.0, b"0123456789abcdef"))
+    return b"".join(reply.push(event) for event in (Started(1), *events))
+
+
+@pytest.fixture
+def talk(plugins, run):
+    """Runs `call hi` with the real protocols."""
+    plugins({**PROTOCOLS, "models": models})
+    return lambda *arguments: run("call", "hi", *arguments)
 
 
 @pytest.mark.parametrize(
-    ("protocol", "stream", "path", "limit"),
+    ("protocol", "path", "limit"),
     [
-        ("chat_completions", CHAT, "/v1/chat/completions", "max_completion_tokens"),
-        ("messages", MESSAGES, "/v1/messages", "max_tokens"),
+        ("chat_completions", "/v1/chat/completions", "max_completion_tokens"),
+        ("messages", "/v1/messages", "max_tokens"),
     ],
 )
-def test_call_streams_the_answer(run, server, protocol, stream, path, limit):
-    server.events = stream
-    code, out, err = run("call", "hi", "--protocol", protocol, "--url", server.url)
+def test_call_streams_the_answer(talk, server, protocol, path, limit):
+    server.events = wire(protocol, *THOUGHT, *PARIS, *END)
+    code, out, err = talk("--protocol", protocol, "--url", server.url)
     assert (code, out, err) == (0, "Paris [b]é\n", "")
-    turn = {"role": "user", "content": "hi"}
-    assert server.seen == [
-        (path, {"model": "first", "messages": [turn], "stream": True, limit: 1024})
-    ]
+    ((seen, body),) = server.seen
+    assert seen == path
+    assert (body["model"], body["stream"], body[limit]) == ("first", True, 1024)
+    assert body["messages"] == [{"role": "user", "content": "hi"}]
 
 
-def test_call_takes_a_model(run, server):
-    server.events = CHAT
-    run("call", "hi", "--model", "m", "--url", server.url, "--max-tokens", "3")
-    assert server.seen[0][1] == body("chat_completions", "m", "hi", 3)
+def test_call_shows_calls_with_their_name(talk, server):
+    asked = (PartStart(0, "tool_call", "look_up"), PartDelta(0, '{"a":1}'), PartEnd(0))
+    server.events = wire("messages", *asked, Finished(0, "tool_calls"), Usage(1, 3))
+    assert talk("--protocol", "messages", "--url", server.url)[1] == 'look_up {"a":1}\n'
 
 
-def test_call_says_what_the_server_says(run, server):
-    server.status = 404
-    server.events = json.dumps({"error": {"message": "no such model"}}).encode()
-    code, out, err = run("call", "hi", "--url", server.url)
+def test_call_takes_a_model_and_a_limit(talk, server):
+    server.events = wire("chat_completions", *PARIS, *END)
+    talk("--model", "m", "--url", server.url, "--max-tokens", "3")
+    body = server.seen[0][1]
+    assert (body["model"], body["max_completion_tokens"]) == ("m", 3)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_call_says_what_the_server_says(talk, server, protocol):
+    refusal = codec_of(protocol).encode_error(RequestError("no such model"), "req_1")
+    server.status, server.events = 404, refusal.body
+    code, out, err = talk("--protocol", protocol, "--url", server.url)
     assert (code, out) == (1, "")
-    assert err == f"tokenwire: {server.url}/v1/chat/completions: status 404: no such model\n"
+    assert err.endswith("status 404: no such model\n")
+    assert err.startswith(f"tokenwire: {server.url}/v1/")
 
 
-def test_call_ends_with_1_when_the_stream_fails(run, server):
-    server.events = events(
-        {"choices": [{"delta": {"content": "Pa"}}]}, {"error": {"message": "engine lost"}}
-    )
-    assert run("call", "hi", "--url", server.url) == (1, "Pa\n", "tokenwire: engine lost\n")
+def test_call_says_what_it_cannot_read(talk, server):
+    server.status, server.events = 502, b"<html>"
+    code, _, err = talk("--url", server.url)
+    assert code == 1
+    assert "status 502: no reply of Chat Completions" in err
+    server.status = 200
+    server.events = b"data: <html>\n\n"
+    code, _, err = talk("--url", server.url)
+    assert code == 1
+    assert err.startswith("tokenwire: no reply of Chat Completions")
 
 
-def test_call_without_models_or_server(run, server):
-    server.models = {"data": []}
-    code, _, err = run("call", "hi", "--url", server.url)
+def test_call_ends_with_1_when_the_stream_fails_or_just_ends(talk, server):
+    failed = Failed(ErrorKind.INTERNAL, "engine lost")
+    server.events = wire("chat_completions", *PARIS[:2], failed)
+    assert talk("--url", server.url) == (1, "Pa\n", "tokenwire: engine lost\n")
+    server.events = wire("chat_completions", *PARIS[:2])
+    stopped = "tokenwire: the answer stopped before its end\n"
+    assert talk("--url", server.url) == (1, "Pa\n", stopped)
+
+
+def test_call_without_models_or_server(talk, server):
+    server.models = {"models": []}
+    code, _, err = talk("--url", server.url)
     assert code == 1
     assert "lists no model (status 200): name one with --model" in err
-    code, _, err = run("call", "hi", "--url", "http://127.0.0.1:1")
+    code, _, err = talk("--url", "http://127.0.0.1:1")
     assert code == 1
     assert "is a server there?" in err
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
-@given(
-    st.sampled_from(["messages", "chat_completions"]),
-    st.text(max_size=20)
-    | st.recursive(
-        st.none() | st.integers() | st.text(max_size=4),
-        lambda inner: (
-            st.lists(inner, max_size=2)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["choices", "delta", "error", "message", "type", "text", "content"]
-                ),
-                inner,
-                max_size=3,
-            )
-        ),
-        max_leaves=8,
-    ).map(json.dumps),
-)
-def test_whatever_a_server_sends_is_shown_or_passed_over(protocol, data):
-    assert isinstance(read(protocol, SseMessage(data)), Shown)
+def test_call_needs_a_protocol_that_can_ask(talk):
+    code, _, err = talk("--protocol", "models")
+    assert code == 2
+    assert err == (
+        "tokenwire: --protocol models: it has no client side, so it cannot ask; these can: "
+        "chat_completions, messages\n"
+    )
 
 
 # --- explain -------------------------------------------------------------------------------------

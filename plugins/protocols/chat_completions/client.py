@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 
 import msgspec
 
 from tokenwire.core.call import Call
+from tokenwire.core.errors import ReplyError
 from tokenwire.core.events import (
     Event,
     Failed,
@@ -21,7 +22,8 @@ from tokenwire.core.events import (
     TokenLogprob,
     Usage,
 )
-from tokenwire.core.wire import HttpRequest, SseReader
+from tokenwire.core.ports.codec import CodecClient, ReplyReader
+from tokenwire.core.wire import HttpRequest, SseMessage, SseReader
 from tokenwire.plugins.protocols.chat_completions.answer import (
     AnswerBody,
     Chunk,
@@ -34,28 +36,46 @@ from tokenwire.plugins.protocols.chat_completions.answer import (
 from tokenwire.plugins.protocols.chat_completions.errors import kind_of
 from tokenwire.plugins.protocols.chat_completions.request import encode_call
 
-__all__ = ("Reader", "read", "request")
+__all__ = ("BodyReader", "ChatClient", "StreamReader")
 
 _chunk: Final = msgspec.json.Decoder(Chunk)
 _body: Final = msgspec.json.Decoder(AnswerBody)
 
 
-def request(call: Call) -> HttpRequest:
-    """What `decode` turns back into `call`."""
-    headers = {"content-type": "application/json"}
-    return HttpRequest("POST", "/v1/chat/completions", headers, body=encode_call(call))
+@final
+class ChatClient(CodecClient):
+    """Asks as this protocol does. Stateless."""
 
+    def request(self, call: Call) -> HttpRequest:
+        headers = {"content-type": "application/json"}
+        return HttpRequest("POST", "/v1/chat/completions", headers, body=encode_call(call))
 
-def read(call: Call, chunks: Iterable[bytes]) -> list[Event]:
-    """The events of a whole reply to `call`, cut anyhow."""
-    if not call.output.stream:
-        return _read_body(b"".join(chunks))
-    reader = Reader()
-    return [event for chunk in chunks for event in reader.push(chunk)]
+    def reader(self, call: Call) -> ReplyReader:
+        return StreamReader() if call.output.stream else BodyReader()
 
 
 @final
-class Reader:
+class BodyReader(ReplyReader):
+    """Reads a unary reply or an error, at its end."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self) -> None:
+        self._data: list[bytes] = []
+
+    def push(self, data: bytes) -> list[Event]:
+        self._data.append(data)
+        return []
+
+    def flush(self) -> list[Event]:
+        try:
+            return _read_body(_body.decode(b"".join(self._data)))
+        except (msgspec.MsgspecError, UnicodeDecodeError, LookupError) as error:
+            raise _no_reply(error) from error
+
+
+@final
+class StreamReader(ReplyReader):
     """Reads a stream as its bytes come."""
 
     __slots__ = ("_calls", "_is_started", "_kinds", "_lines", "_usage")
@@ -69,14 +89,23 @@ class Reader:
 
     def push(self, data: bytes) -> list[Event]:
         events: list[Event] = []
-        for message in self._lines.push(data):
-            if message.comment is not None:
-                continue
-            if message.data != "[DONE]":
-                self._chunk(_chunk.decode(message.data), events)
-            elif self._usage is not None:
-                events.append(self._usage)
+        try:
+            for message in self._lines.push(data):
+                self._message(message, events)
+        except (msgspec.MsgspecError, UnicodeDecodeError, LookupError) as error:
+            raise _no_reply(error) from error
         return events
+
+    def flush(self) -> list[Event]:
+        return []
+
+    def _message(self, message: SseMessage, events: list[Event]) -> None:
+        if message.comment is not None:
+            return
+        if message.data != "[DONE]":
+            self._chunk(_chunk.decode(message.data), events)
+        elif self._usage is not None:
+            events.append(self._usage)
 
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
         if chunk.error is not None:
@@ -129,8 +158,11 @@ class Reader:
             events.append(PartEnd(index, complete=complete or kind != "tool_call"))
 
 
-def _read_body(data: bytes) -> list[Event]:
-    body = _body.decode(data)
+def _no_reply(error: Exception) -> ReplyError:
+    return ReplyError(f"no reply of Chat Completions: {error}")
+
+
+def _read_body(body: AnswerBody) -> list[Event]:
     if body.error is not None:
         kind = kind_of(body.error.type, body.error.code)
         return [Failed(kind, body.error.message)]

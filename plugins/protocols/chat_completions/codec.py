@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from tokenwire.core.call import Call
 from tokenwire.core.errors import CallError
-from tokenwire.core.ports.codec import Codec, Reply
+from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
+from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.decode import decode_call
 from tokenwire.plugins.protocols.chat_completions.encode import StreamReply, UnaryReply
 from tokenwire.plugins.protocols.chat_completions.errors import error_reply
@@ -65,3 +66,6 @@ class ChatCompletions(Codec):
 
     def encode_error(self, error: CallError, request_id: str) -> HttpReply:
         return error_reply(error, request_id)
+
+    def client(self) -> CodecClient:
+        return ChatClient()

@@ -6,13 +6,12 @@ off is told from the stop reason and from whether its arguments are whole JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, final
 
 import msgspec
 
 from tokenwire.core.call import Call
-from tokenwire.core.errors import ErrorKind
+from tokenwire.core.errors import ErrorKind, ReplyError
 from tokenwire.core.events import (
     Event,
     Failed,
@@ -25,13 +24,15 @@ from tokenwire.core.events import (
     Started,
     Usage,
 )
+from tokenwire.core.ports.codec import CodecClient, ReplyReader
 from tokenwire.core.wire import HttpRequest, SseReader
+from tokenwire.plugins.protocols._shared.error_types import TYPES
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages.client_body import request_body
-from tokenwire.plugins.protocols.messages.errors import TOO_LONG, TYPES
+from tokenwire.plugins.protocols.messages.errors import TOO_LONG
 from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
 
-__all__ = ("StreamReader", "read", "read_body", "read_stream", "request")
+__all__ = ("BodyReader", "MessagesClient", "StreamReader", "request")
 
 VERSION: Final = "2023-06-01"
 REASONS: Final[dict[wire.StopReason, FinishReason]] = {
@@ -57,29 +58,44 @@ def request(call: Call, *, is_count: bool = False) -> HttpRequest:
     return HttpRequest("POST", path, headers=headers, body=body)
 
 
-def read_stream(data: bytes) -> list[Event]:
-    return StreamReader().push(data)
+@final
+class MessagesClient(CodecClient):
+    """Asks as this protocol does. Stateless."""
 
+    def request(self, call: Call) -> HttpRequest:
+        return request(call)
 
-def read_body(data: bytes) -> list[Event]:
-    """A unary reply, or an error's body."""
-    match _body.decode(data):
-        case wire.ErrorBody(error):
-            return [_failed(error)]
-        case wire.Message() as message:
-            return _unfolded(message)
-
-
-def read(call: Call, chunks: Iterable[bytes]) -> list[Event]:
-    """The events of a whole reply to `call`, cut anyhow."""
-    if not call.output.stream:
-        return read_body(b"".join(chunks))
-    reader = StreamReader()
-    return [event for chunk in chunks for event in reader.push(chunk)]
+    def reader(self, call: Call) -> ReplyReader:
+        return StreamReader() if call.output.stream else BodyReader()
 
 
 @final
-class StreamReader:
+class BodyReader(ReplyReader):
+    """Reads a unary reply or an error, at its end."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self) -> None:
+        self._data: list[bytes] = []
+
+    def push(self, data: bytes) -> list[Event]:
+        self._data.append(data)
+        return []
+
+    def flush(self) -> list[Event]:
+        try:
+            body = _body.decode(b"".join(self._data))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
+            raise _no_reply(fault) from fault
+        match body:
+            case wire.ErrorBody(error):
+                return [_failed(error)]
+            case wire.Message() as message:
+                return _unfolded(message)
+
+
+@final
+class StreamReader(ReplyReader):
     """Reads a stream from any cutting of its bytes."""
 
     __slots__ = ("_arguments", "_ended", "_kind", "_lines")
@@ -90,13 +106,18 @@ class StreamReader:
         self._arguments: list[str] = []
         self._ended = False  # A block has ended whose PartEnd waits for what comes next.
 
-    def push(self, chunk: bytes) -> list[Event]:
-        """Raises msgspec.MsgspecError for what is no stream of this protocol."""
+    def push(self, data: bytes) -> list[Event]:
         events: list[Event] = []
-        for message in self._lines.push(chunk):
-            if message.comment is None:
-                self._read(_events.decode(message.data), events)
+        try:
+            for message in self._lines.push(data):
+                if message.comment is None:
+                    self._read(_events.decode(message.data), events)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise _no_reply(error) from error
         return events
+
+    def flush(self) -> list[Event]:
+        return []
 
     def _read(self, event: wire.StreamEvent, events: list[Event]) -> None:
         match event:
@@ -132,6 +153,10 @@ class StreamReader:
             self._ended = False
 
 
+def _no_reply(error: Exception) -> ReplyError:
+    return ReplyError(f"no reply of Messages: {error}")
+
+
 def _unfolded(message: wire.Message) -> list[Event]:
     events: list[Event] = [_started(message.usage)]
     last = len(message.content) - 1
@@ -146,7 +171,8 @@ def _unfolded(message: wire.Message) -> list[Event]:
         if text:
             events.append(PartDelta(0, text))
         events.append(PartEnd(0, complete=not is_cut))
-    assert message.stop_reason is not None
+    if message.stop_reason is None:
+        raise ReplyError("no whole reply of Messages: its stop_reason is null")
     events.append(Finished(0, REASONS[message.stop_reason], message.stop_sequence))
     events.append(_usage(message.usage))
     return events

@@ -8,10 +8,11 @@ import msgspec
 
 from tokenwire.core.call import Call, Count, Query, QueryResult
 from tokenwire.core.errors import CallError
-from tokenwire.core.ports.codec import Codec, Reply
+from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.signing import Keyring
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 from tokenwire.plugins.protocols.messages import errors
+from tokenwire.plugins.protocols.messages.client import MessagesClient
 from tokenwire.plugins.protocols.messages.decode import decode_call
 from tokenwire.plugins.protocols.messages.encode import StreamReply
 from tokenwire.plugins.protocols.messages.reply_schema import TokenCount
@@ -54,3 +55,6 @@ class MessagesCodec(Codec):
             raise TypeError(f"wanted a Count and its tokens, got {query!r} and {result!r}")
         body = msgspec.json.encode(TokenCount(result))
         return HttpReply(200, "application/json", body)
+
+    def client(self) -> CodecClient:
+        return MessagesClient()

@@ -9,7 +9,6 @@ from tokenwire.core.dialogue import Dialogue, Text, ToolSpec, Turn
 from tokenwire.core.host import Host
 from tokenwire.core.testing.codec_kit import LAWS, conform, run_codec_kit
 from tokenwire.plugins.protocols import chat_completions
-from tokenwire.plugins.protocols.chat_completions.client import read
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions, Settings
 
 HELLO = Call("m", Dialogue((Turn("user", (Text("hi"),)),)))
@@ -27,16 +26,16 @@ TOOLS_BODY = (
 
 @pytest.mark.parametrize("law", LAWS)
 def test_conforms(law):
-    run_codec_kit(ChatCompletions(), {BODY: HELLO, TOOLS_BODY: WITH_TOOLS}, read, laws=[law])
+    run_codec_kit(ChatCompletions(), {BODY: HELLO, TOOLS_BODY: WITH_TOOLS}, laws=[law])
 
 
 @pytest.mark.parametrize("field", ["reasoning", "both"])
 def test_conforms_with_tools(field):
     codec = ChatCompletions(Settings(reasoning_field=field))
-    run_codec_kit(codec, {TOOLS_BODY: WITH_TOOLS}, read, streams=25)
+    run_codec_kit(codec, {TOOLS_BODY: WITH_TOOLS}, streams=25)
 
 
 def test_every_law_is_checked_by_name():
-    """`tokenwire conform chat_completions`: its client has the shape that the kit looks for."""
+    """`tokenwire conform chat_completions`: its client lets the kit check all."""
     host = Host({"chat_completions": chat_completions}, entry_points=False)
     assert conform(host, "chat_completions") == LAWS

@@ -27,11 +27,12 @@ from tokenwire.core.dialogue import (
 from tokenwire.core.errors import RequestError
 from tokenwire.core.testing.strategies import calls
 from tokenwire.core.wire import HttpRequest
-from tokenwire.plugins.protocols.chat_completions.client import request
+from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
 
 QUICK = settings(max_examples=150, derandomize=True, database=None, deadline=None)
 CODEC = ChatCompletions()
+CLIENT = ChatClient()
 USER = {"role": "user", "content": "x"}
 CALLED = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
@@ -513,7 +514,7 @@ def test_nul_and_awkward_text_pass_whole():
 @QUICK
 @given(calls())
 def test_the_client_is_the_inverse(call):
-    body = request(call).body
+    body = CLIENT.request(call).body
     wanted = call.output.stream
     got = decode_bytes(body)
     assert got.dialogue == call.dialogue
@@ -535,7 +536,7 @@ def test_the_client_is_the_inverse(call):
 )
 def test_what_was_read_can_be_written_back(fields):
     call = decode(**fields)
-    assert decode_bytes(request(call).body) == call
+    assert decode_bytes(CLIENT.request(call).body) == call
 
 
 json_values = st.recursive(

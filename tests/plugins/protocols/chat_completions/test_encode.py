@@ -12,7 +12,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tokenwire.core.call import Call, Output
 from tokenwire.core.dialogue import Dialogue, Text, ToolChoice, ToolSpec, Turn
-from tokenwire.core.errors import CodecStateError, ErrorKind, RequestError, ServiceError
+from tokenwire.core.errors import CodecStateError, ErrorKind, ReplyError, RequestError, ServiceError
 from tokenwire.core.events import (
     Failed,
     Finished,
@@ -24,12 +24,14 @@ from tokenwire.core.events import (
     TokenLogprob,
     Usage,
 )
+from tokenwire.core.testing.codec_bench import reading
 from tokenwire.core.testing.strategies import Shape, cuts, event_streams, sample
 from tokenwire.core.wire import SseReader, Stamp
-from tokenwire.plugins.protocols.chat_completions.client import read
+from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions, Settings
 
 STAMP = Stamp("req_1", 1_700_000_000.9, bytes(range(16)))
+read = reading(ChatClient())
 START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
 
 
@@ -512,3 +514,14 @@ def test_the_words_that_clients_look_for():
     assert error(ErrorKind.MODEL_NOT_FOUND) == (404, invalid, "model_not_found", "model")
     assert error(ErrorKind.RATE_LIMITED)[:3] == (429, "rate_limit_error", "rate_limit_exceeded")
     assert error(ErrorKind.INVALID_REQUEST, param="n", code="x") == (400, invalid, "x", "n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff", b"[]", b"<html>", b'{"choices":[{"index":0,"message":{},"finish_reason":"melted"}]}'],
+)
+def test_what_is_no_reply_is_refused(data):
+    with pytest.raises(ReplyError, match="no reply of Chat Completions"):
+        read(call(stream=False), [data])
+    with pytest.raises(ReplyError, match="no reply of Chat Completions"):
+        read(call(), [b"data: ", data.replace(b"message", b"delta"), b"\n\n"])

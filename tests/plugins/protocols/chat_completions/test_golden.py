@@ -23,16 +23,17 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.fold import fold
-from tokenwire.core.testing.codec_bench import forgive
+from tokenwire.core.testing.codec_bench import forgive, reading
 from tokenwire.core.testing.codec_compare import normal
 from tokenwire.core.wire import Stamp
-from tokenwire.plugins.protocols.chat_completions.client import read
+from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
 
 FOLDER = Path(__file__).with_name("golden")
 STAMP = Stamp("req_1", 1_700_000_000.0, bytes(range(16)))
 ASKED = Call("m", Dialogue((Turn("user", (Text("x"),)),)), output=Output(stream=True))
 TOOLS = replace(ASKED, dialogue=replace(ASKED.dialogue, tools=(ToolSpec("get_tide"),)))
+read = reading(ChatClient())
 START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
 
 

@@ -35,16 +35,11 @@ from tokenwire.core.dialogue import (
     ToolSpec,
     Turn,
 )
-from tokenwire.core.errors import ErrorKind
+from tokenwire.core.errors import ErrorKind, ReplyError
 from tokenwire.core.events import Failed, Finished, PartDelta, PartEnd, PartStart, Started, Usage
 from tokenwire.core.fold import fold
 from tokenwire.core.testing.strategies import Shape, cuts, dialogues, event_streams
-from tokenwire.plugins.protocols.messages.client import (
-    StreamReader,
-    read_body,
-    read_stream,
-    request,
-)
+from tokenwire.plugins.protocols.messages.client import BodyReader, StreamReader, request
 
 BOUNDED = partial(settings, derandomize=True, deadline=None)
 SHAPE = Shape(
@@ -52,6 +47,31 @@ SHAPE = Shape(
     cut_calls=True,
     details=True,
 )
+
+
+def read_stream(data):
+    return StreamReader().push(data)
+
+
+def read_body(data):
+    reader = BodyReader()
+    assert reader.push(data) == []
+    return reader.flush()
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"{}", b"[]", b"<html>", b'{"type":"ping"}'])
+def test_what_is_no_reply_is_refused(data):
+    with pytest.raises(ReplyError, match="no reply of Messages"):
+        read_body(data)
+    if data:
+        with pytest.raises(ReplyError, match="no reply of Messages"):
+            read_stream(b"data: " + data.replace(b"ping", b"pong") + b"\n\n")
+
+
+def test_a_body_that_has_not_ended_is_no_whole_reply(encode):
+    body = encode([Started(1), Finished(0, "stop"), Usage(1, 1)], stream=False)
+    with pytest.raises(ReplyError, match="stop_reason is null"):
+        read_body(body.replace(b'"end_turn"', b"null"))
 
 
 def wire_of(answer):

@@ -19,7 +19,7 @@ from tokenwire.core.call import Call
 from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage
 from tokenwire.core.fold import fold
 from tokenwire.core.wire import HttpRequest
-from tokenwire.plugins.protocols.messages.client import StreamReader, read_body, request
+from tokenwire.plugins.protocols.messages.client import BodyReader, StreamReader, request
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("TOKENWIRE_GOLDEN") == "write"
@@ -61,7 +61,9 @@ def test_replies(encode, path):
     reader = StreamReader()
     assert [event for byte in stream for event in reader.push(bytes((byte,)))] == whole
     assert parts(whole) == parts(events)
-    assert [part[:2] for part in parts(read_body(body))] == [part[:2] for part in parts(events)]
+    unary = BodyReader()
+    unary.push(body)
+    assert [part[:2] for part in parts(unary.flush())] == [part[:2] for part in parts(events)]
 
 
 def parts(events):
