@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ("AtomicOp", "CompareAndSet", "Incr", "Lease", "Store", "Take")
+from tokenwire.core.errors import StoreError
+
+__all__ = ("AtomicOp", "CompareAndSet", "Incr", "Lease", "Store", "Take", "name_bytes", "name_text")
 
 
 class Incr(Struct, frozen=True, tag="incr"):
@@ -45,6 +47,20 @@ class CompareAndSet(Struct, frozen=True, tag="compare_and_set"):
 
 AtomicOp: TypeAlias = Incr | Take | Lease | CompareAndSet
 Durability: TypeAlias = Literal["process", "shared"]
+
+
+def name_bytes(text: str) -> bytes:
+    """A name (namespace, key, holder) as stores write it: UTF-8; a lone surrogate, which UTF-8 has
+    no form for, as three bytes of its own."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def name_text(data: bytes) -> str:
+    """The inverse. Raises StoreError for what is no name."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise StoreError(f"a store holds a name that is no text: {error}") from error
 
 
 class Store(ABC):

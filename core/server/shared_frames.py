@@ -25,8 +25,6 @@ __all__ = (
     "Set",
     "decode",
     "encode",
-    "name_bytes",
-    "name_text",
     "read_frame",
 )
 
@@ -114,15 +112,3 @@ async def read_frame(reader: asyncio.StreamReader, *, max_frame: int = MAX_FRAME
     if size > max_frame:
         raise StoreError(f"the shared store takes {max_frame} bytes a frame, {size} were announced")
     return await reader.readexactly(size)
-
-
-def name_bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def name_text(data: bytes) -> str:
-    """Raises StoreError for what is no name."""
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise StoreError(f"the shared store got a name that is no text: {error}") from error

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import assert_never, final
 
 from tokenwire.core.errors import StoreError
-from tokenwire.core.ports.store import Store
+from tokenwire.core.ports.store import Store, name_bytes, name_text
 from tokenwire.core.server.shared_frames import (
     MAX_FRAME,
     Apply,
@@ -28,8 +28,6 @@ from tokenwire.core.server.shared_frames import (
     Set,
     decode,
     encode,
-    name_bytes,
-    name_text,
     read_frame,
 )
 

@@ -12,7 +12,7 @@ from typing import final
 
 from tokenwire.core.breaker import Breaker
 from tokenwire.core.errors import StoreError
-from tokenwire.core.ports.store import AtomicOp, Store
+from tokenwire.core.ports.store import AtomicOp, Store, name_bytes, name_text
 from tokenwire.core.server.shared_frames import (
     Apply,
     Delete,
@@ -23,13 +23,10 @@ from tokenwire.core.server.shared_frames import (
     Set,
     decode,
     encode,
-    name_bytes,
-    name_text,
     read_frame,
 )
-from tokenwire.core.server.shared_server import SharedStoreServer
 
-__all__ = ("SharedStore", "SharedStoreServer")
+__all__ = ("SharedStore",)
 
 UNSENT_BYTES = 8 * 1024 * 1024
 """How much a client buffers towards a server that does not read; more is refused."""

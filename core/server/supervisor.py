@@ -26,7 +26,7 @@ from tokenwire.core.server.backend import Opener
 from tokenwire.core.server.lending import check_workers, open_process_store
 from tokenwire.core.server.orders import Orders
 from tokenwire.core.server.process import Started
-from tokenwire.core.server.shared_store import SharedStoreServer
+from tokenwire.core.server.shared_server import SharedStoreServer
 from tokenwire.core.server.worker import KEY_VARIABLE, Report, WorkerBrief, work
 
 __all__ = ("supervise",)

@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from tokenwire.core.errors import StoreError
-from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Take
+from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Take, name_bytes
 
 __all__ = ("Step", "step")
 
@@ -86,7 +86,7 @@ def _bucket(held: bytes) -> tuple[float, float]:
 
 
 def _lease(op: Lease, held: bytes | None) -> Step:
-    holder = op.holder.encode("utf-8", "surrogatepass")
+    holder = name_bytes(op.holder)
     if op.ttl_s <= 0:
         return Step(1, None) if held == holder else Step(0, held)
     return Step(1, holder, True, op.ttl_s) if held in (None, holder) else Step(0, held)

@@ -7,6 +7,7 @@ starting after the one that was used last. The other forms are given to redis-py
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, final
 
@@ -17,8 +18,10 @@ from redis.credentials import CredentialProvider
 from redis.exceptions import ConnectionError as LostError
 from redis.exceptions import RedisError
 
+from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.resolve import INTERNAL, Endpoint, addresses, parse_internal
-from tokenwire.plugins.cache.redis.settings import RedisSettings, read_secret
+from tokenwire.core.secrets import Secret, read
+from tokenwire.plugins.cache.redis.settings import RedisSettings
 
 __all__ = ("Connector", "Resolve")
 
@@ -29,12 +32,18 @@ Resolve: TypeAlias = Callable[[Endpoint], Awaitable[tuple[Endpoint, ...]]]
 class _Secrets(CredentialProvider):
     """Reads the password for each connection, so that a changed file is seen."""
 
-    def __init__(self, username: str | None, password: str | None) -> None:
+    def __init__(self, username: str | None, password: Secret | None) -> None:
         self._username = username
         self._password = password
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
-        secret = "" if self._password is None else read_secret(self._password)
+        """Raises StoreError where there is none."""
+        secret = ""
+        if self._password is not None:
+            try:
+                secret = read(self._password, os.environ).decode()
+            except (ConfigError, UnicodeDecodeError) as error:
+                raise StoreError(f"cache.password: {error}") from error
         return (secret,) if self._username is None else (self._username, secret)
 
 

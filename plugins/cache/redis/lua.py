@@ -15,9 +15,9 @@ from typing import assert_never, final
 from msgspec import Struct
 
 from tokenwire.core.errors import StoreError
-from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Take
+from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Take, name_bytes
 
-__all__ = ("Script", "arguments", "milliseconds", "name_bytes", "script_of")
+__all__ = ("Script", "arguments", "milliseconds", "script_of")
 
 LONGEST_MS = 2**52
 LARGEST = 2**53 - 1
@@ -160,11 +160,6 @@ def milliseconds(ttl_s: float | None) -> int | None:
     if ttl_s > LONGEST_MS / 1000:
         return None
     return max(math.ceil(ttl_s * 1000), -1) if ttl_s != -math.inf else -1
-
-
-def name_bytes(text: str) -> bytes:
-    """UTF-8; a lone surrogate, which UTF-8 has no form for, as three bytes of its own."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _ttl(ttl_s: float | None) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.resolve import parse_internal
-from tokenwire.core.secrets import Secret, read
+from tokenwire.core.secrets import Secret
 
-__all__ = ("RedisSettings", "read_secret")
+__all__ = ("RedisSettings",)
 
 SCHEMES = ("internal", "redis", "rediss", "unix")
 
@@ -25,7 +23,7 @@ class RedisSettings(Struct, frozen=True, forbid_unknown_fields=True):
     rediss://host:port (TLS) or unix:///path; the last three may end in the URL forms of redis-py
     ("/2" or "?db=2" for a database). Holds no password."""
     username: str | None = None
-    password: str | None = None
+    password: Secret | None = None
     """`env:NAME` or `file:PATH`; read again for every connection. Never the password itself."""
     timeout_s: Annotated[float, Meta(gt=0)] = 0.25
     """What one call may take, connecting included."""
@@ -49,14 +47,3 @@ class RedisSettings(Struct, frozen=True, forbid_unknown_fields=True):
             )
         if parts.scheme == "internal":
             parse_internal(self.endpoint)
-        if self.password is not None and not self.password.startswith(("env:", "file:")):
-            raise ValueError("cache.password: wanted env:NAME or file:PATH, got something else")
-
-
-def read_secret(source: str) -> str:
-    """The secret that `env:NAME` or `file:PATH` names, as it is now. StoreError without one."""
-    kind, _, name = source.partition(":")
-    try:
-        return read(Secret("env" if kind == "env" else "file", name), os.environ).decode()
-    except (ConfigError, UnicodeDecodeError) as error:
-        raise StoreError(f"cache.password: {error}") from error

@@ -18,10 +18,10 @@ from redis.exceptions import TimeoutError as SlowError
 
 from tokenwire.core.breaker import Breaker
 from tokenwire.core.errors import StoreError
-from tokenwire.core.ports.store import AtomicOp, Store
+from tokenwire.core.ports.store import AtomicOp, Store, name_bytes, name_text
 from tokenwire.core.resolve import addresses
 from tokenwire.plugins.cache.redis.connect import Connector, Resolve
-from tokenwire.plugins.cache.redis.lua import arguments, milliseconds, name_bytes, script_of
+from tokenwire.plugins.cache.redis.lua import arguments, milliseconds, script_of
 from tokenwire.plugins.cache.redis.settings import RedisSettings
 
 __all__ = ("RedisStore",)
@@ -80,7 +80,7 @@ class RedisStore(Store):
 
         bound = SCAN_CALLS * self._settings.timeout_s
         names = await self._run(scan, timeout_s=bound)
-        return tuple(name[len(start) :].decode("utf-8", "surrogatepass") for name in names)
+        return tuple(name_text(name[len(start) :]) for name in names)
 
     async def apply(self, op: AtomicOp, namespace: str, key: str) -> float:
         name, script, given = self._key(namespace, key), script_of(op), arguments(op)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import Incr, Store
 from tokenwire.core.server.shared_frames import Get, Reply, Request, decode, encode
-from tokenwire.core.server.shared_store import SharedStore, SharedStoreServer
+from tokenwire.core.server.shared_server import SharedStoreServer
+from tokenwire.core.server.shared_store import SharedStore
 from tokenwire.plugins.cache.memory.store import MemoryStore
 
 PATIENT_S = 20.0

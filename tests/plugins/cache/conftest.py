@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tokenwire.core.server.shared_store import SharedStore, SharedStoreServer
+from tokenwire.core.server.shared_server import SharedStoreServer
+from tokenwire.core.server.shared_store import SharedStore
 from tokenwire.core.testing.valkey import ValkeyServer
 from tokenwire.plugins.cache.memory.store import MemoryStore
 from tokenwire.plugins.cache.redis.settings import RedisSettings

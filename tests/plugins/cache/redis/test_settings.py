@@ -9,7 +9,9 @@ import sys
 import msgspec
 import pytest
 
-from tokenwire.core.errors import StoreError
+from tokenwire.core.errors import ConfigError, StoreError
+from tokenwire.core.secrets import Secret
+from tokenwire.core.settings import Place, convert
 from tokenwire.plugins.cache.redis.lua import milliseconds
 from tokenwire.plugins.cache.redis.settings import RedisSettings
 from tokenwire.plugins.cache.redis.store import RedisStore
@@ -33,8 +35,8 @@ from tokenwire.plugins.cache.redis.store import RedisStore
     ],
 )
 def test_what_cannot_be_is_refused_in_words(settings, message):
-    with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert(settings, RedisSettings)
+    with pytest.raises(ConfigError) as caught:
+        convert(RedisSettings, settings, Place("d.yaml", "cache"))
     assert message in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
@@ -53,7 +55,9 @@ def test_a_password_is_read_again_for_each_connection(own_valkey, tmp_path):
     path.write_text("wrong\n")
 
     async def check():
-        settings = RedisSettings(endpoint=server.url, password=f"file:{path}", timeout_s=20.0)
+        settings = RedisSettings(
+            endpoint=server.url, password=Secret("file", str(path)), timeout_s=20.0
+        )
         store = RedisStore(settings)
         with pytest.raises(StoreError) as caught:
             await store.get("n", "k")
@@ -69,7 +73,9 @@ def test_a_password_from_the_environment_and_a_missing_one(own_valkey, monkeypat
     server = own_valkey("--requirepass", "secret")
 
     async def check():
-        settings = RedisSettings(endpoint=server.url, password="env:TOKENWIRE_TEST_REDIS")
+        settings = RedisSettings(
+            endpoint=server.url, password=Secret("env", "TOKENWIRE_TEST_REDIS")
+        )
         store = RedisStore(msgspec.structs.replace(settings, timeout_s=20.0))
         with pytest.raises(StoreError, match="TOKENWIRE_TEST_REDIS"):
             await store.get("n", "k")
