@@ -17,6 +17,7 @@ from msgspec import Struct
 from tokenwire.core.token_ids import NO_IDS, TokenIds
 
 __all__ = (
+    "CAPABILITIES",
     "INTERFACE_VERSION",
     "Abort",
     "AbortReason",
@@ -50,9 +51,37 @@ __all__ = (
     "TokenDelta",
     "TokenJob",
     "TraceContext",
+    "is_capability",
 )
 
 INTERFACE_VERSION = 1
+
+CAPABILITIES = (
+    "n",  # several choices of one job
+    "logprobs",  # of the generated ids
+    "prompt_logprobs",  # of the prompt's ids
+    "stop_ids",  # ids that end a choice, beside eos
+    "stop_sequences",  # sequences of ids that end it
+    "logit_bias",  # added to the logits of single ids
+    "allowed_ids",  # no other id may be chosen
+    "penalties",  # frequency, presence and repetition
+    "min_p",  # a floor relative to the likeliest id
+    "seed",  # the same seed, the same ids
+    "priority",  # of jobs that wait
+    "deadline",  # jobs end when their time is over
+    "handoff",  # KV computed on one engine is used on another
+    "resume",  # a job continues after ids that were delivered before
+    "reasoning_budget",  # reasoning is ended after so many ids
+    "credit",  # no more tokens are sent than the receiver allowed
+    "adapter",  # LoRA adapters, by name
+)
+"""What an engine can declare, and "grammar:KIND" for each kind of constraint that it keeps to."""
+
+GRAMMAR = "grammar:"
+
+
+def is_capability(name: str) -> bool:
+    return name in CAPABILITIES or name.removeprefix(GRAMMAR) not in (name, "")
 
 
 class OpenEnum(Enum):
@@ -133,9 +162,8 @@ class EngineCard(Struct, frozen=True, omit_defaults=True):
     tasks: tuple[str, ...] = ("generate",)
     """Of "generate", "embed", "score"."""
     capabilities: tuple[str, ...] = ()
-    """Of "n", "logprobs", "prompt_logprobs", "stop_ids", "stop_sequences", "logit_bias",
-    "allowed_ids", "penalties", "min_p", "seed", "priority", "deadline", "handoff", "resume",
-    "reasoning_budget", "credit", "adapter", and "grammar:KIND" for each constraint kind."""
+    """Of CAPABILITIES, and "grammar:KIND" for each kind of constraint. Of any other, a gateway
+    knows nothing."""
     credit_cap: int = 1024
     """How many tokens a job without credit may run ahead, buffered as ids."""
 

@@ -21,6 +21,7 @@ from tokenwire.core.tokens import (
     MediaItem,
     ReasoningBudget,
     TokenJob,
+    is_capability,
 )
 
 ONE = TokenIds([1])
@@ -56,6 +57,7 @@ def job(**fields) -> TokenJob:
 @pytest.mark.parametrize("capability", NEEDING)
 def test_what_is_not_declared_is_refused_and_what_is_is_not(capability: str) -> None:
     needing = job(**NEEDING[capability])
+    assert is_capability(capability)
     assert capability in needs(needing)
     assert refusal(needing, CARD) is None
     fewer = tuple(each for each in CARD.capabilities if each != capability)

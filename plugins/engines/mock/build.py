@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokenwire.core import blocks
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.tokenizer import Vocabulary
-from tokenwire.core.tokens import Adapter, EngineCard
+from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard
 from tokenwire.plugins.engines.mock.engine import MockEngine
 from tokenwire.plugins.engines.mock.lines import Repertoire
 from tokenwire.plugins.engines.mock.settings import MockSettings
@@ -13,23 +13,7 @@ from tokenwire.plugins.engines.mock.settings import MockSettings
 __all__ = ("build", "make_card")
 
 DEFAULT_CONTEXT = 8192
-CAPABILITIES = (
-    "n",
-    "logprobs",
-    "prompt_logprobs",
-    "stop_ids",
-    "stop_sequences",
-    "logit_bias",
-    "allowed_ids",
-    "penalties",
-    "min_p",
-    "seed",
-    "priority",
-    "deadline",
-    "resume",
-    "reasoning_budget",
-    "credit",
-)
+LACKS = ("handoff",)
 BYTES = Vocabulary(size=512, eos_ids=(256,))
 """Without a tokenizer: ids are bytes, as far as anybody can tell."""
 
@@ -49,7 +33,7 @@ def make_card(
     if settings.kv_blocks:
         context = min(context, settings.kv_blocks * settings.block_size)
     adapters = tuple(Adapter(*name.split("@", 1)) for name in settings.adapters)
-    capabilities = (*CAPABILITIES, *(("adapter",) if adapters else ()))
+    lacks = {*LACKS, *settings.without, *(() if adapters else ("adapter",))}
     root = blocks.root(f"model:{model}|engine:mock|block:{settings.block_size}")
     return EngineCard(
         model=model,
@@ -60,6 +44,6 @@ def make_card(
         block_size=settings.block_size,
         hash_root=root.hex() if settings.kv_blocks else "",
         adapters=adapters,
-        capabilities=tuple(each for each in capabilities if each not in settings.without),
+        capabilities=tuple(each for each in CAPABILITIES if each not in lacks),
         credit_cap=settings.credit_cap,
     )

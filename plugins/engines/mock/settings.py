@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tokenwire.core.tokens import CAPABILITIES
+
 __all__ = ("ANSWER", "MockSettings")
 
 ANSWER = "This is the mock engine of Tokenwire: it gives every request this one answer."
@@ -48,3 +50,10 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Fault: when a choice has that many tokens, all choices are lost."""
     disconnect_ms: float = 1000.0
     """How long it then stays away."""
+
+    def __post_init__(self) -> None:
+        for name in self.without:
+            if name not in CAPABILITIES:
+                raise ValueError(
+                    f"without: wanted names among {', '.join(CAPABILITIES)}, got {name[:64]!r}"
+                )

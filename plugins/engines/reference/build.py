@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.tokens import EngineCard
+from tokenwire.core.tokens import CAPABILITIES, EngineCard
 from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
 if TYPE_CHECKING:
@@ -17,23 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ("build", "make_card")
 
-CAPABILITIES = (
-    "n",
-    "logprobs",
-    "prompt_logprobs",
-    "stop_ids",
-    "stop_sequences",
-    "logit_bias",
-    "allowed_ids",
-    "penalties",
-    "min_p",
-    "seed",
-    "priority",
-    "deadline",
-    "resume",
-    "reasoning_budget",
-    "credit",
-)
+LACKS = ("handoff", "adapter")
 DEFAULT_CONTEXT = 2048
 """Where neither the configuration nor the model says."""
 
@@ -69,7 +53,7 @@ def make_card(settings: ReferenceSettings, services: Services, model: Model) -> 
         context_length=context or DEFAULT_CONTEXT,
         fingerprints={} if vocabulary is None else vocabulary.fingerprints,
         eos_ids=tuple(dict.fromkeys((*eos_ids, *model.eos_ids))),
-        capabilities=CAPABILITIES,
+        capabilities=tuple(each for each in CAPABILITIES if each not in LACKS),
         credit_cap=settings.credit_cap,
     )
 
