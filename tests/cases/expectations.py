@@ -241,7 +241,7 @@ EXPECT: Mapping[str, Callable[[Answered, Any], None]] = {
     "prompt_contains_in_order": _in_order,
     "prompt_endswith": lambda at, wanted: _same(at.prompts()[-1].text[-len(wanted) :], wanted),
     "prompt_equal_to_without_tools": _without_tools,
-    "bos_count": lambda at, wanted: None,  # of real tokenizers; tests/plugins/tokenizers has it
+    "bos_count": lambda at, wanted: None,  # bytes have no beginning: see test_one_beginning.py
 }
 
 
