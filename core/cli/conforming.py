@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
+from typing import TypeAlias
 
 from cyclopts import App
 
@@ -15,14 +16,21 @@ from tokenwire.core.testing.laws import LawBroken
 
 __all__ = ("add", "pick")
 
+Check: TypeAlias = Callable[[Host, str], tuple[str, ...]]
+
 KITS = {
-    "codec": "codec_kit",
-    "dialect": "dialect_kit",
-    "tokenizer": "tokenizer_kit",
-    "engine": "engine_kit",
-    "store": "store_kit",
+    "codec": ("codec_kit", "conform"),
+    "template": ("dialect_kit", "conform_template"),
+    "parser": ("dialect_kit", "conform_parser"),
+    "dialect": ("dialect_kit", "conform"),
+    "tokenizer": ("tokenizer_kit", "conform"),
+    "engine": ("engine_kit", "conform"),
+    "store": ("store_kit", "conform"),
 }
-"""Kind -> the module of its kit, whose `conform(host, name)` gives the laws that hold."""
+"""Kind -> the module of its kit, and the function (host, name) there that gives the laws that
+hold."""
+HALVES = ("template", "parser")
+"""A dialect of the same name is checked with both."""
 
 
 def add(app: App, shell: Shell) -> None:
@@ -35,12 +43,13 @@ def add(app: App, shell: Shell) -> None:
         Parameters
         ----------
         name
-            KIND.NAME, as codec.messages; or NAME, where only one kind has it.
+            KIND.NAME, as codec.messages or parser.hermes; or NAME, where only one kind has it.
+            A dialect's name checks its template and its parser together.
         """
         kind, plugin = pick(name, shell.host())
-        kit = _kit(kind)
+        check = _check(kind)
         try:
-            laws = kit.conform(shell.host(), plugin)
+            laws = check(shell.host(), plugin)
         except LawBroken as broken:
             shell.complain(str(broken))
             return 1
@@ -50,9 +59,11 @@ def add(app: App, shell: Shell) -> None:
         return 0
 
 
-def _kit(kind: str) -> ModuleType:
+def _check(kind: str) -> Check:
+    module, function = KITS[kind]
     try:
-        return import_module(f"tokenwire.core.testing.{KITS[kind]}")
+        check: Check = getattr(import_module(f"tokenwire.core.testing.{module}"), function)
+        return check
     except ModuleNotFoundError as error:
         if error.name != "hypothesis":
             raise
@@ -74,6 +85,8 @@ def pick(name: str, host: Host) -> tuple[str, str]:
     with_kit = [kind for kind in found if kind in KITS]
     if not with_kit:
         raise ConfigError(f"conform: there is no kit for a {found[0]}; kits: {', '.join(KITS)}")
+    if "dialect" in with_kit:
+        with_kit = [kind for kind in with_kit if kind not in HALVES]
     if len(with_kit) > 1:
         choices = ", ".join(f"{kind}.{name}" for kind in with_kit)
         raise ConfigError(f"conform: '{name}' is several: say one of {choices}")

@@ -46,9 +46,12 @@ def run_codec_kit(
     *,
     laws: Iterable[str] = LAWS,
     streams: int = 40,
-) -> None:
-    """Raises LawBroken for the first law that does not hold. `streams`: how many answers, and how
-    many broken bodies an example, are tried; the same ones at every run."""
+) -> tuple[str, ...]:
+    """The laws that hold; those about replies are left out where no example is a call.
+
+    Raises LawBroken for the first that does not. `streams`: how many answers, and how many broken
+    bodies an example, are tried; the same ones at every run.
+    """
     client = codec.client()
     if read is None and client is not None:
         read = reading(client)
@@ -60,7 +63,7 @@ def run_codec_kit(
         ]
     pairs = tuple(Example(request, asked) for request, asked in examples)
     call = next((pair.asked for pair in pairs if isinstance(pair.asked, Call)), None)
-    _run(codec, pairs, read, call, wanted=frozenset(laws), streams=streams)
+    return _run(codec, pairs, read, call, wanted=frozenset(laws), streams=streams)
 
 
 def conform(host: Host, name: str) -> tuple[str, ...]:
@@ -75,15 +78,10 @@ def conform(host: Host, name: str) -> tuple[str, ...]:
         asked = codec.decode(client.request(HELLO))
         if isinstance(asked, Call):
             examples, call = (Example(client.request(asked), asked),), asked
-    laws = tuple(
-        law.name
-        for law in _ALL
-        if (read is not None or not law.needs_read)
-        and (call is not None or not law.needs_reply)
-        and (examples or law.name != "examples")
-    )
-    _run(codec, examples, read, call, wanted=frozenset(laws), streams=40)
-    return laws
+    laws = {law.name for law in _ALL if read is not None or not law.needs_read}
+    if not examples:
+        laws.remove("examples")
+    return _run(codec, examples, read, call, wanted=laws, streams=40)
 
 
 def _run(
@@ -94,7 +92,8 @@ def _run(
     *,
     wanted: Set[str],
     streams: int,
-) -> None:
+) -> tuple[str, ...]:
+    held = []
     drawn: dict[Shape, list[list[Event]]] = {}
     for law in _ALL:
         if law.name not in wanted or (law.needs_reply and call is None):
@@ -107,6 +106,8 @@ def _run(
         except Exception as error:
             detail = f"wanted no exception, got {type(error).__name__}: {error}"
             raise bench.broken(detail) from error
+        held.append(law.name)
+    return tuple(held)
 
 
 def _gives_calls(codec: Codec) -> bool:

@@ -1,6 +1,6 @@
 """What a law of the dialect kit works with: the plugins, answers, a way to complain.
 
-Knows no model family. A law that needs what was not given (a template, a tokenizer) holds.
+Knows no model family.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from tokenwire.core.fold import Answer, Part, fold
 from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup, PartEvent, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import LawBench, LawBroken
 
 __all__ = (
     "ANSWERS",
+    "CALLS",
     "PORT",
     "SETUPS",
+    "THOUGHTS",
     "TOOLS",
     "DialectBench",
     "asking",
@@ -44,6 +46,11 @@ ANSWERS = (
     Turn("assistant", (Text("prose\n\n  with 'quotes' and 🌊\nand lines"),)),
 )
 """Answers that every dialect can show; a dialect with tools or reasoning is given more."""
+CALLS = (
+    Turn("assistant", (ToolCall("c1", "look_up", '{"a": "b \\n c"}'),)),
+    Turn("assistant", (ToolCall("c1", "look_up", "{}"), ToolCall("c2", "look_up", '{"a": [1]}'))),
+)
+THOUGHTS = (Turn("assistant", (Reasoning("hm\n\n  so"), Text("it is four"))),)
 SETUPS = (
     ParserSetup(),
     ParserSetup(tools=TOOLS),
@@ -67,7 +74,7 @@ def parts_of(events: Sequence[PartEvent]) -> tuple[Part, ...]:
 
 
 @final
-class DialectBench:
+class DialectBench(LawBench):
     """For one run of one law."""
 
     def __init__(

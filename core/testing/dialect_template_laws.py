@@ -26,7 +26,7 @@ from tokenwire.core.testing.dialect_bench import (
     turn_parts,
 )
 
-__all__ = ("PAIR_LAWS", "TEMPLATE_LAWS")
+__all__ = ("PAIR_LAWS", "TEMPLATE_LAWS", "known_stops")
 
 
 def pure(bench: DialectBench) -> None:
@@ -98,7 +98,7 @@ def no_special_from_a_client(bench: DialectBench) -> None:
     """No special token and no marker of the dialect's comes from what a client wrote."""
     tokenizer, maker = bench.tokenizer, bench.maker
     if tokenizer is None or bench.template is None:
-        return
+        return bench.skip()
     added = {token.text: token.id for token in tokenizer.vocabulary.added}
     special = [token.text for token in tokenizer.vocabulary.added if token.special][:16]
     markers = [m for m in (maker.markers if maker else ()) if m in added]
@@ -122,8 +122,8 @@ def _special_ids(bench: DialectBench, shield: Shield, text: str) -> list[int]:
 
 def known_stops(bench: DialectBench) -> None:
     """Each stop string is one token of the tokenizer's."""
-    if bench.tokenizer is None or bench.maker is None:
-        return
+    if bench.tokenizer is None or bench.maker is None or not bench.maker.stop_strings:
+        return bench.skip()
     added = {token.text for token in bench.tokenizer.vocabulary.added}
     for stop in bench.maker.stop_strings:
         bench.true(f"stop string {stop!r} is no token of the tokenizer's", stop in added)

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, NoReturn, TypeAlias, TypeVar, final
 
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import LawBench, LawBroken
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     EngineCard,
@@ -71,7 +71,7 @@ class Answer:
 
 
 @final
-class EngineBench:
+class EngineBench(LawBench):
     """For one run of one law: one engine, read by a task until the bench closes."""
 
     def __init__(

@@ -119,7 +119,7 @@ async def max_tokens_is_exact(bench: EngineBench) -> None:
 async def stops_at_an_id(bench: EngineBench) -> None:
     """Law 3: a stop id ends the choice, is in `matched` alone, and counts towards max_tokens."""
     if not bench.needs("stop_ids"):
-        return
+        return bench.skip()
     plain = (await bench.run_one()).ids
     place = _fresh_place(plain, 1)
     stop = TokenIds((plain[place],))
@@ -132,7 +132,7 @@ async def stops_at_an_id(bench: EngineBench) -> None:
 async def stops_at_a_sequence(bench: EngineBench) -> None:
     """Law 3: a stop sequence ends the choice; no part of it is delivered; near misses are."""
     if not bench.needs("stop_sequences"):
-        return
+        return bench.skip()
     plain = (await bench.run_one()).ids
     place = _fresh_place(plain, 2)
     sequence = TokenIds(plain[place : place + 2])
@@ -165,7 +165,7 @@ def _check_stop(
 async def min_tokens_are_made(bench: EngineBench) -> None:
     """Law 3: before min_tokens, stop ids are not chosen and end nothing."""
     if not bench.needs("stop_ids"):
-        return
+        return bench.skip()
     least = max(bench.tokens // 2, 2)
     stop = TokenIds(((await bench.run_one()).ids[0],))
     stopping = JobStopping(max_tokens=bench.tokens, min_tokens=least, stop_ids=stop)
@@ -244,7 +244,7 @@ def _impossible(bench: EngineBench) -> list[tuple[str, TokenJob, str]]:
 async def stops_at_eos(bench: EngineBench) -> None:
     """Law 3: eos ends the choice with stop(eos), in `matched` alone, counted in max_tokens."""
     if not (bench.card.eos_ids and bench.needs("logit_bias")):
-        return
+        return bench.skip()
     eos = bench.card.eos_ids[0]
     sampling = JobSampling(temperature=0.0, logit_bias={eos: 1000.0})
     for limit in (1, bench.tokens):

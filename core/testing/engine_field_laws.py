@@ -23,7 +23,7 @@ FAR = 1000.0
 async def honours_logprobs(bench: EngineBench) -> None:
     """One entry an id: its own value and rank, the likeliest in order, the ids asked for."""
     if not bench.needs("logprobs"):
-        return
+        return bench.skip()
     wanted = bench.prompts[0][0]
     for mode in ("raw", "sampled"):
         asked = LogprobSettings(top=3, ids=TokenIds((wanted,)), mode=mode)
@@ -54,7 +54,7 @@ def _check_entry(bench: EngineBench, entry: IdLogprobs, top: int) -> None:
 async def honours_prompt_logprobs(bench: EngineBench) -> None:
     """One entry a prompt token on the first delta, the first of them None."""
     if not bench.needs("prompt_logprobs"):
-        return
+        return bench.skip()
     answer = await bench.run_one(logprobs=LogprobSettings(prompt=1))
     found = answer.deltas[0].prompt_logprobs
     bench.true("no prompt logprobs on the first delta", found is not None)
@@ -69,7 +69,7 @@ async def honours_prompt_logprobs(bench: EngineBench) -> None:
 async def honours_logit_bias(bench: EngineBench) -> None:
     """A large bias is always chosen, a large negative one never."""
     if not bench.needs("logit_bias"):
-        return
+        return bench.skip()
     wanted = bench.prompts[0][0]
     loved = await bench.run_one(sampling=_greedy(logit_bias={wanted: FAR}))
     bench.equal(f"ids with a bias for {wanted}", loved.ids, [wanted] * bench.tokens)
@@ -81,7 +81,7 @@ async def honours_logit_bias(bench: EngineBench) -> None:
 async def honours_allowed_ids(bench: EngineBench) -> None:
     """Nothing but the allowed ids is chosen, greedy or not."""
     if not bench.needs("allowed_ids"):
-        return
+        return bench.skip()
     allowed = TokenIds(dict.fromkeys(bench.prompts[1][:3]))
     for temperature in (0.0, 1.0):
         sampling = JobSampling(temperature=temperature, allowed_ids=allowed)
@@ -93,7 +93,7 @@ async def honours_allowed_ids(bench: EngineBench) -> None:
 async def honours_penalties(bench: EngineBench) -> None:
     """With a frequency or presence penalty beyond any logit, no id comes twice."""
     if not bench.needs("penalties"):
-        return
+        return bench.skip()
     for sampling in (_greedy(frequency_penalty=FAR), _greedy(presence_penalty=FAR)):
         answer = await bench.run_one(sampling=sampling)
         bench.ended_well(answer)
@@ -103,7 +103,7 @@ async def honours_penalties(bench: EngineBench) -> None:
 async def honours_min_p(bench: EngineBench) -> None:
     """min_p 1 leaves the likeliest alone, at any temperature."""
     if not bench.needs("min_p"):
-        return
+        return bench.skip()
     plain = await bench.run_one()
     answer = await bench.run_one(sampling=JobSampling(temperature=2.0, min_p=1.0, seed=5))
     bench.equal("ids with min_p 1", answer.ids, plain.ids)
@@ -120,7 +120,7 @@ async def honours_top_k(bench: EngineBench) -> None:
 async def honours_seed(bench: EngineBench) -> None:
     """The same seed gives the same ids."""
     if not bench.needs("seed"):
-        return
+        return bench.skip()
     sampling = JobSampling(temperature=1.5, seed=-123456789)
     first, second = await bench.run(bench.job(sampling=sampling), bench.job(sampling=sampling))
     bench.equal("ids of the same seed", second.ids, first.ids)
@@ -129,7 +129,7 @@ async def honours_seed(bench: EngineBench) -> None:
 async def honours_resume(bench: EngineBench) -> None:
     """resume_ids count as output: what follows is what would have followed, to the same total."""
     if not bench.needs("resume"):
-        return
+        return bench.skip()
     for sampling in (JobSampling(temperature=0.0), JobSampling(temperature=1.0, seed=9)):
         whole = await bench.run_one(sampling=sampling)
         done = TokenIds(whole.ids[:3])
@@ -144,7 +144,7 @@ async def honours_resume(bench: EngineBench) -> None:
 async def honours_reasoning_budget(bench: EngineBench) -> None:
     """At the budget the choice ends, or the forced ids come, flagged and counted."""
     if not bench.needs("reasoning_budget") or bench.tokens < 5:
-        return
+        return bench.skip()
     plain = (await bench.run_one()).ids
     other = [id for id in range(bench.card.vocab_size) if id not in plain][:3]
     ends, forced = TokenIds(other[:2]), TokenIds((other[2], other[0]))
@@ -164,7 +164,7 @@ async def honours_reasoning_budget(bench: EngineBench) -> None:
 async def honours_deadline(bench: EngineBench) -> None:
     """When the time is over, abort(deadline)."""
     if not bench.needs("deadline", "credit"):
-        return
+        return bench.skip()
     stopping = JobStopping(ignore_eos=True)
     answer = await bench.run_one(stopping=stopping, credit=0, deadline_ms=20)
     bench.equal("finish at the deadline", answer.why(), ("abort", "deadline"))

@@ -52,7 +52,7 @@ async def an_abort_ends(bench: EngineBench) -> None:
 async def an_abort_of_one_choice(bench: EngineBench) -> None:
     """Law 5: the other choices go on."""
     if not bench.needs("n"):
-        return
+        return bench.skip()
     first, second = bench.submit(bench.job(n=2))
     bench.engine.control([Abort(first.job.job, choice=1)])
     await bench.ends(first, second)
@@ -93,7 +93,7 @@ async def interleaved_equals_alone(bench: EngineBench) -> None:
 async def choices_are_seeded(bench: EngineBench) -> None:
     """Law 6: choice k gives what a job of its own gives with seed mix(seed, k)."""
     if not bench.needs("n", "seed"):
-        return
+        return bench.skip()
     sampling = JobSampling(temperature=1.0, seed=11)
     choices = await bench.run(bench.job(n=3, sampling=sampling))
     for index, choice in enumerate(choices):
@@ -104,7 +104,7 @@ async def choices_are_seeded(bench: EngineBench) -> None:
 async def credit_is_kept(bench: EngineBench) -> None:
     """Law 7: no more tokens than credit, over all choices; it goes on when credit comes."""
     if not bench.needs("credit"):
-        return
+        return bench.skip()
     plain = (await bench.run_one()).ids
     answer = bench.submit(bench.job(credit=2))[0]
     await _arrive(bench, answer, 2)
@@ -131,7 +131,7 @@ async def the_cap_holds(bench: EngineBench) -> None:
     length = bench.card.credit_cap + 2
     room = bench.card.context_length - len(bench.prompts[0])
     if not bench.needs("credit") or length > min(room, 64):
-        return
+        return bench.skip()
     stopping = JobStopping(max_tokens=length, ignore_eos=True)
     plain = await bench.run_one(stopping=stopping)
     answer = bench.submit(bench.job(stopping=stopping, credit=0))[0]
@@ -189,7 +189,7 @@ async def _settled(bench: EngineBench) -> None:
 async def events_add_up(bench: EngineBench) -> None:
     """KV events: a snapshot first, numbers without a gap, and together what a snapshot says."""
     if not bench.card.hash_root:
-        return
+        return bench.skip()
     events = bench.engine.events()
     first = await bench.within(anext(events), "a first KV event")
     bench.true(f"the first event is {type(first).__name__}", isinstance(first, BlockSnapshot))

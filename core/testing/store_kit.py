@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
+from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.store import Store
 from tokenwire.core.testing.laws import LawBroken
@@ -41,8 +42,8 @@ def run_store_kit(
     laws: Iterable[str] = LAWS,
     advance: Advance = asyncio.sleep,
     examples: int = 100,
-) -> None:
-    """Raises LawBroken for the first law that does not hold.
+) -> tuple[str, ...]:
+    """The laws that hold. Raises LawBroken for the first that does not.
 
     `make` opens a store and closes it at the end; each law opens its own. `advance(seconds)` lets
     the store's time pass: sleeping, unless the store has a clock that a test can turn. `examples`
@@ -50,6 +51,7 @@ def run_store_kit(
     to be called from one.
     """
     table: dict[str, Law] = {law.__name__: law for law in (*VALUES, *OPS, *CONCURRENT)}
+    laws = tuple(laws)
     for name in laws:
         bench = Bench(make, advance, name)
         try:
@@ -62,10 +64,14 @@ def run_store_kit(
         except Exception as error:
             detail = f"wanted no exception, got {type(error).__name__}: {error}"
             raise LawBroken(PORT, name, detail) from error
+    return laws
 
 
 def conform(host: Host, name: str) -> tuple[str, ...]:
-    """Runs the kit for an installed store with its default settings; the laws that hold."""
+    """Runs the kit for an installed store with its default settings; the laws that hold.
+
+    Raises ConfigError for one that cannot be reached with them.
+    """
 
     @asynccontextmanager
     async def make() -> AsyncIterator[Store]:
@@ -75,5 +81,12 @@ def conform(host: Host, name: str) -> tuple[str, ...]:
         finally:
             await store.close()
 
-    run_store_kit(make)
-    return LAWS
+    async def reach() -> None:
+        async with make() as store:
+            await store.get("conform", "reach")
+
+    try:
+        asyncio.run(reach())
+    except StoreError as error:
+        raise ConfigError(f"conform: store '{name}' with its default settings: {error}") from error
+    return run_store_kit(make)

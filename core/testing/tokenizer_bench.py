@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import LawBench, LawBroken
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("PORT", "TEXTS", "Machine", "MakeMachine", "TokenizerBench")
@@ -43,7 +43,7 @@ MakeMachine: TypeAlias = Callable[[PieceTable], Machine]
 
 
 @final
-class TokenizerBench:
+class TokenizerBench(LawBench):
     """For one run of one law."""
 
     def __init__(

@@ -39,8 +39,12 @@ from tokenwire.core.prompt import Piece, Prompt, Span
 from tokenwire.core.server import lifecycle
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.wire import Stamp
+from tokenwire.plugins.cache import redis
+from tokenwire.plugins.dialects import jinja, plain
+from tokenwire.plugins.engines import reference
 from tokenwire.plugins.protocols import chat_completions, messages, models
 from tokenwire.plugins.tokenizers import bytes as bytes_tokenizer
+from tokenwire.plugins.tokenizers import hf, script
 
 
 class StoreSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -624,12 +628,53 @@ def test_a_name_of_two_kinds_must_say_which():
 
 def test_names_and_kinds_without_a_kit_are_said():
     found = host(register_guards=lambda: [factory("limits")])
-    with pytest.raises(ConfigError, match="there is no kit for a guard; kits: codec, dialect"):
+    with pytest.raises(ConfigError, match="there is no kit for a guard; kits: codec, template"):
         pick("limits", found)
     with pytest.raises(ConfigError, match="no plugin brings 'x'"):
         pick("x", found)
     with pytest.raises(ConfigError, match="conform: no store 'x' is installed"):
         pick("store.x", found)
+
+
+def test_a_dialects_name_stands_for_its_template_and_parser_too():
+    hooks = {
+        f"register_{kind}s": lambda: [factory("a")] for kind in ("template", "parser", "dialect")
+    }
+    assert pick("a", host(**hooks)) == ("dialect", "a")
+    assert pick("parser.a", host(**hooks)) == ("parser", "a")
+    del hooks["register_dialects"]
+    with pytest.raises(ConfigError, match=r"'a' is several: say one of template\.a, parser\.a"):
+        pick("a", host(**hooks))
+
+
+def test_conform_checks_half_a_dialect(plugins, run):
+    plugins({"plain": plain})
+    code, out, _ = run("conform", "template.plain")
+    assert code == 0
+    assert out.splitlines()[-1] == "template 'plain' conforms: 5 laws"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "name", "reason"),
+    [
+        (hf, "tokenizer.hf", "wanted a tokenizer.json"),
+        (reference, "engine.reference", "has no checkpoint: set `path`"),
+        (redis, "store.redis", "conform: store 'redis' with its default settings: the Redis at"),
+        (jinja, "template.jinja", "no chat template"),
+        (script, "tokenizer.script", "wanted the mock's scripts"),
+    ],
+)
+def test_conform_says_why_a_plugin_cannot_be_built(plugins, run, monkeypatch, plugin, name, reason):
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    plugins({"tiny": plugin})
+    code, out, err = run("conform", name)
+    assert (code, out) == (2, "")
+    assert reason in err
+    assert err.count("\n") == 1
+
+
+def refuse(*_):
+    raise ConnectionRefusedError("the tests' own")
 
 
 def test_conform_says_which_laws_hold(plugins, run):

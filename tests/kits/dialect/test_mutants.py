@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
+from types import ModuleType
 
 import pytest
 from msgspec.structs import replace
@@ -10,11 +11,14 @@ from msgspec.structs import replace
 from tokenwire.core.byte_text import ByteText
 from tokenwire.core.dialogue import Reasoning, Text, ToolCall, Turn
 from tokenwire.core.events import PartDelta, PartEnd, PartStart
-from tokenwire.core.ports.dialect import Parser, ParserMaker, Template
+from tokenwire.core.factory import Factory, NoSettings
+from tokenwire.core.hookspecs import impl
+from tokenwire.core.host import Host
+from tokenwire.core.ports.dialect import Dialect, Parser, ParserMaker, Template
 from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer
 from tokenwire.core.prompt import Segment, Segments
 from tokenwire.core.testing.dialect_bench import ANSWERS
-from tokenwire.core.testing.dialect_kit import LAWS, run_dialect_kit
+from tokenwire.core.testing.dialect_kit import LAWS, conform, run_dialect_kit
 from tokenwire.core.testing.laws import LawBroken
 from tokenwire.plugins.dialects.hermes.maker import HermesMaker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
@@ -306,3 +310,27 @@ def test_every_law_has_a_mutant() -> None:
 def test_a_template_alone_and_a_parser_alone_conform() -> None:
     run(RightTemplate(), None)
     run(None, Maker())
+
+
+def test_only_laws_that_were_checked_are_said_to_hold() -> None:
+    held = run_dialect_kit(RightTemplate(), Maker(), examples=3)
+    assert set(LAWS) - set(held) == {
+        "known_stops",
+        "no_special_from_a_client",
+        "nothing_repaired",
+    }
+
+
+@pytest.mark.parametrize("kind", [RepairsCalls, ParsesAnyway])
+def test_conform_tries_calls_with_a_dialect_that_reads_them(kind) -> None:
+    plugin = ModuleType("mutant")
+    plugin.register_templates = impl(lambda: [factory("t", RightTemplate)])
+    plugin.register_parsers = impl(lambda: [factory("p", lambda: Maker(kind))])
+    plugin.register_dialects = impl(lambda: [factory("d", lambda: Dialect("d", "t", "p"))])
+    with pytest.raises(LawBroken) as caught:
+        conform(Host({"mutant": plugin}, entry_points=False), "d")
+    assert caught.value.law == PARSERS[kind]
+
+
+def factory(name, make):
+    return Factory(name, NoSettings, lambda settings, services: make())

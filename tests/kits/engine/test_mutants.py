@@ -382,6 +382,17 @@ def test_what_the_mutants_are_made_of_conforms() -> None:
     run_engine_kit(Right, jobs=30)
 
 
+class DeclaresNothing(Right):
+    def status(self) -> EngineStatus:
+        status = super().status()
+        return replace(status, card=replace(status.card, capabilities=(), hash_root=""))
+
+
+def test_laws_of_what_is_not_declared_are_not_said_to_hold() -> None:
+    laws = ("max_tokens_is_exact", "honours_seed", "events_add_up", "honours_deadline")
+    assert run_engine_kit(DeclaresNothing, laws=laws, jobs=30) == ("max_tokens_is_exact",)
+
+
 @pytest.mark.parametrize(("law", "mutant"), MUTANTS)
 def test_each_mutant_is_caught_by_its_law(law: str, mutant: type[Right]) -> None:
     with pytest.raises(LawBroken) as caught:

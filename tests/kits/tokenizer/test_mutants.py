@@ -237,6 +237,21 @@ def test_what_the_mutants_are_made_of_is_right():
     run_tokenizer_kit(Right(), examples=20)
 
 
+def test_laws_about_special_tokens_hold_only_where_there_are_some():
+    class Plain(Right):
+        def __init__(self):
+            super().__init__()
+            self.vocabulary = replace(self.vocabulary, added=(), bos=None, eos=None, pad=None)
+
+    held = run_tokenizer_kit(Plain(), examples=5)
+    assert set(LAWS) - set(held) == {
+        "added_tokens",
+        "shields_hold",
+        "fragments_stay_apart",
+        "shields_let_pass",
+    }
+
+
 def test_an_exception_is_the_law_s_too():
     class Raises(Right):
         def encode_many(self, texts):

@@ -8,7 +8,13 @@ from tests.plugins.dialects.reading import template_source
 from tokenwire.core.dialogue import Reasoning, Text, ToolCall, Turn
 from tokenwire.core.host import Host
 from tokenwire.core.testing.dialect_bench import ANSWERS
-from tokenwire.core.testing.dialect_kit import LAWS, conform, run_dialect_kit
+from tokenwire.core.testing.dialect_kit import (
+    LAWS,
+    conform,
+    conform_parser,
+    conform_template,
+    run_dialect_kit,
+)
 from tokenwire.plugins.dialects.hermes.maker import HermesMaker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
 from tokenwire.plugins.dialects.jinja.settings import Settings
@@ -29,9 +35,23 @@ THINKING = (
 )
 
 
-@pytest.mark.parametrize("name", ["plain", "hermes", "think"])
-def test_a_dialect_conforms_as_it_is_installed(name: str) -> None:
-    assert conform(Host(), name) == LAWS
+@pytest.mark.parametrize(
+    ("name", "unchecked"),
+    [
+        ("hermes", {"known_stops"}),
+        ("think", {"known_stops", "nothing_repaired"}),
+        ("plain", {"known_stops", "nothing_repaired"}),
+    ],
+)
+def test_a_dialect_conforms_as_it_is_installed(name: str, unchecked: set[str]) -> None:
+    assert set(conform(Host(), name)) == set(LAWS) - unchecked
+
+
+def test_half_a_dialect_conforms_as_it_is_installed() -> None:
+    assert "no_special_from_a_client" in conform_template(Host(), "chatml")
+    held = conform_parser(Host(), "think")
+    assert "never_raises" in held
+    assert not {"nothing_repaired", "text_when_told", "round_trip"} & set(held)
 
 
 def test_chatml_and_hermes_conform_with_all_that_they_can_say() -> None:
