@@ -191,7 +191,7 @@ class MockEngine(Engine):
 
     def _step(self, now: float) -> bool:
         """Move every running choice that is due; whether any moved."""
-        scheduler, deltas = self._scheduler, self._out
+        scheduler = self._scheduler
         while self._deadlines and self._deadlines[0][0] <= now:
             state = heapq.heappop(self._deadlines)[2]
             self._end(state, Finish(FinishKind.ABORT, FinishCause.DEADLINE))
@@ -200,7 +200,7 @@ class MockEngine(Engine):
         pause = self._settings.token_ms / 1000
         has_moved = False
         for sequence in tuple(scheduler.running.values()):
-            if sequence.due > now or (not sequence.is_plain and sequence.outlet.is_blocked):
+            if sequence.due > now or sequence.outlet.is_blocked:
                 continue
             choice = sequence.choice
             if len(choice.output) >= sequence.capacity and not self._has_room(sequence):
@@ -212,15 +212,7 @@ class MockEngine(Engine):
             ids = choice.step()
             if pause or choice.pause_s:
                 sequence.due = now + pause + choice.pause_s
-            finish = choice.finish
-            outlet = sequence.outlet
-            if ids and finish is None and sequence.is_plain and outlet.is_started:
-                # Why not `put`: this is what nearly every step of nearly every choice comes to.
-                at, job = outlet.at, sequence.state.job
-                outlet.at = at + len(ids)
-                deltas.append(TokenDelta(job.job, at, job.attempt, sequence.index, ids))
-            else:
-                self._deliver(sequence, ids, finish)
+            self._deliver(sequence, ids, choice.finish)
         return has_moved
 
     def _deliver(self, sequence: Sequence, ids: TokenIds, finish: Finish | None) -> None:

@@ -44,7 +44,6 @@ class Sequence:
         "due",
         "holding",
         "index",
-        "is_plain",
         "is_waiting",
         "order",
         "outlet",
@@ -52,7 +51,6 @@ class Sequence:
     )
 
     def __init__(self, state: JobState, outlet: Outlet, choice: Choice, order: int) -> None:
-        job = state.job
         self.state = state
         self.index = outlet.index
         self.outlet = outlet
@@ -61,8 +59,6 @@ class Sequence:
         self.due = 0.0
         """When its next step may be, by the loop's clock."""
         self.is_waiting = False
-        self.is_plain = job.credit is None and job.logprobs is None and job.reasoning is None
-        """Its deltas between the first and the last hold ids alone."""
         self.holding: Holding | None = None
         self.capacity: float = 0
         """Output ids that its blocks have room for."""
