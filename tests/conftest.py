@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tokenwire.plugins.engines.mock.build  # noqa: F401
 from tests import real_tokenizers
 
 

@@ -103,7 +103,11 @@ class LocalClient:
         return self._deployment
 
     def __enter__(self) -> Self:
-        self._deployment = self._runner.run(self._start())
+        try:
+            self._deployment = self._runner.run(self._start())
+        except BaseException:
+            self._runner.close()
+            raise
         return self
 
     def __exit__(
