@@ -121,6 +121,8 @@ class Call(Struct, frozen=True):
     needs: tuple[Need, ...] = ()
     ignored: tuple[str, ...] = ()
     """Fields that the request names and nothing uses, for the header `x-tokenwire-ignored`."""
+    unknown: tuple[str, ...] = ()
+    """Of `ignored`, the fields that the codec does not read at all: a model may refuse them."""
     annotations: Mapping[str, str] = {}
     """Goes to the engine as it stands (the mock reads its script's name there)."""
     extra: Mapping[str, object] = NO_EXTRA

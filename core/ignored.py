@@ -24,11 +24,11 @@ class Ignored:
     __slots__ = ("_paths",)
 
     def __init__(self) -> None:
-        self._paths: dict[str, None] = {}
+        self._paths: dict[str, bool] = {}  # Whether it is a field that nobody knows.
 
     def add(self, path: str) -> None:
-        if len(self._paths) < MOST:
-            self._paths[INDEX.sub("[]", path)[:LONGEST]] = None
+        """What is known and has no use here."""
+        self._add(path, is_unknown=False)
 
     def unknown(self, given: Mapping[str, object], known: Set[str], at: str) -> dict[str, object]:
         """The fields of `given` that are not `known`: those not null are listed below `at` (""
@@ -38,9 +38,18 @@ class Ignored:
         extra = {key: value for key, value in given.items() if key not in known}
         for key, value in extra.items():
             if value is not None:
-                self.add(f"{at}.{key}" if at else key)
+                self._add(f"{at}.{key}" if at else key, is_unknown=True)
         return extra
+
+    def _add(self, path: str, *, is_unknown: bool) -> None:
+        if len(self._paths) < MOST:
+            self._paths[INDEX.sub("[]", path)[:LONGEST]] = is_unknown
 
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(self._paths)
+
+    @property
+    def unknown_paths(self) -> tuple[str, ...]:
+        """Of those, what `unknown` listed."""
+        return tuple(path for path, is_unknown in self._paths.items() if is_unknown)

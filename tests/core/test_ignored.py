@@ -28,3 +28,10 @@ def test_number_and_length_are_bounded() -> None:
     ignored.unknown({f"{k}" + "y" * 500: 1 for k in range(500)}, frozenset(), "")
     assert len(ignored.paths) == 64
     assert all(len(path) == 100 for path in ignored.paths)
+
+
+def test_unknown_paths_are_those_that_unknown_listed() -> None:
+    ignored = Ignored()
+    ignored.add("known")
+    ignored.unknown({"seed": 1}, KNOWN, "")
+    assert (ignored.paths, ignored.unknown_paths) == (("known", "seed"), ("seed",))

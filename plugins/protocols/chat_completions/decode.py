@@ -63,6 +63,7 @@ def decode_call(body: bytes) -> Call:
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
         extra=ignored.unknown(given, REQUEST_FIELDS, ""),
         ignored=ignored.paths,
+        unknown=ignored.unknown_paths,
     )
 
 

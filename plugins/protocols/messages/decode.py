@@ -102,6 +102,7 @@ class _Reader:
             hints=Hints(cache_markers=tuple(self._turns.markers)),
             needs=tuple(self._blocks.needs),
             ignored=self._ignored.paths,
+            unknown=self._ignored.unknown_paths,
             extra=self._extra,
         )
 

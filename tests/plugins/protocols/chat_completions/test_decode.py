@@ -462,6 +462,8 @@ def test_what_nothing_uses_is_listed_and_kept():
         "service_tier",
         "brand_new",
     )
+    assert call.unknown == call.ignored
+    assert decode(add_generation_prompt=False).unknown == ()
     assert call.extra["brand_new"] == [1]
     assert call.dialogue.turns[0].extra == {"mood": "calm"}
     assert call.dialogue.turns[1].parts[0].extra == {"cache_control": {"type": "ephemeral"}}

@@ -212,13 +212,13 @@ FULL = Call(
 
 def test_a_full_call_comes_back(codec):
     got = codec.decode(request(FULL))
-    assert replace(got, ignored=()) == FULL
+    assert replace(got, ignored=(), unknown=()) == FULL
     assert codec.decode(request(got)) == got
 
 
 def test_counting_comes_back(codec):
     call = replace(FULL, stopping=Stopping(strings=("x",)))
-    assert replace(codec.decode(request(call, is_count=True)).call, ignored=()) == call
+    assert replace(codec.decode(request(call, is_count=True)).call, ignored=(), unknown=()) == call
 
 
 @given(dialogues())
@@ -226,7 +226,7 @@ def test_counting_comes_back(codec):
 def test_any_dialogue_comes_back(codec, dialogue):
     call = Call("m", dialogue, stopping=Stopping(max_tokens=9))
     got = codec.decode(request(call))
-    assert replace(got, ignored=()) == call
+    assert replace(got, ignored=(), unknown=()) == call
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_any_dialogue_comes_back(codec, dialogue):
 def test_settings_come_back(codec, change):
     dialogue = replace(Dialogue((Turn("user", (Text("a"),)),), tools=FULL.dialogue.tools), **change)
     call = Call("m", dialogue, stopping=Stopping(max_tokens=9))
-    assert replace(codec.decode(request(call)), ignored=()) == call
+    assert replace(codec.decode(request(call)), ignored=(), unknown=()) == call
 
 
 def test_audio_is_refused_in_words():

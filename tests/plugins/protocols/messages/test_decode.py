@@ -458,6 +458,13 @@ def test_unknown_fields_are_kept_and_listed(decode):
         "messages[].id",
         "messages[].content[].note",
     }
+    assert call.unknown == call.ignored
+
+
+def test_what_is_known_and_has_no_use_is_not_unknown(decode):
+    call = decode(headers={"anthropic-beta": "new-1"}, x=1, thinking={"type": "between_tools"})
+    assert call.ignored == ("anthropic-beta:new-1", "x", "thinking.type=between_tools")
+    assert call.unknown == ("x",)
 
 
 def test_beta_flags_are_listed(decode):
