@@ -1,86 +1,22 @@
-"""A configuration made real: names, engines that do not fit or do not load, keys, draining."""
+"""A configuration made real: names, engines that do not fit or do not load."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from msgspec import Struct
 
-from tokenwire.core import deployment as deployment_module
+from tests.core import odd_engine
 from tokenwire.core.config import CacheConfig, Config, ModelConfig, PluginUse, ServerConfig
 from tokenwire.core.deployment import Deployment
 from tokenwire.core.errors import ConfigError
-from tokenwire.core.factory import Factory, Services
-from tokenwire.core.hookspecs import impl
 from tokenwire.core.host import Host
-from tokenwire.core.ports.engine import Engine
-from tokenwire.core.secrets import Secret
 from tokenwire.core.testing.client import LocalClient, Recording
-from tokenwire.core.tokens import Control, EngineCard, EngineStatus, TokenDelta, TokenJob
 from tokenwire.core.wire import HttpRequest
 
-T = TypeVar("T")
 ASK = {"messages": [{"role": "user", "content": "hi"}]}
-
-
-class OddSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    fingerprints: Mapping[str, str] | None = None
-    """None: the tokenizer's."""
-    fails: str = ""
-    """As it is built: "words" or "bug"."""
-    unready: str = ""
-
-
-class OddEngine(Engine):
-    """Takes jobs and says nothing."""
-
-    def __init__(self, settings: OddSettings, services: Services) -> None:
-        assert services.tokenizer is not None
-        known = services.tokenizer.vocabulary.fingerprints
-        found = known if settings.fingerprints is None else {**settings.fingerprints}
-        card = EngineCard("odd", 259, services.context_length or 100, fingerprints=found)
-        self._status = EngineStatus(card, ready=not settings.unready, reason=settings.unready)
-        self._end = asyncio.Event()
-
-    def submit(self, jobs: Sequence[TokenJob]) -> None: ...
-
-    def control(self, frames: Sequence[Control]) -> None: ...
-
-    async def batches(self) -> AsyncIterator[tuple[TokenDelta, ...]]:
-        await self._end.wait()
-        return
-        yield ()
-
-    def status(self) -> EngineStatus:
-        return self._status
-
-    async def drain(self, timeout_s: float) -> None:
-        self._end.set()
-
-
-def build(settings: OddSettings, services: Services) -> Engine:
-    if settings.fails == "words":
-        raise ConfigError("it wants a GPU")
-    if settings.fails == "bug":
-        raise ZeroDivisionError("secret insides")
-    return OddEngine(settings, services)
-
-
-ODD = ModuleType("odd")
-
-
-def register_engines() -> Iterable[Factory[Engine]]:
-    return [Factory("odd", OddSettings, build)]
-
-
-ODD.register_engines = impl(register_engines)  # type: ignore[attr-defined]
 
 
 def odd(name: str = "m", trust: bool = False, **settings: Any) -> ModelConfig:
@@ -93,7 +29,7 @@ def mock(name: str, **more: Any) -> ModelConfig:
 
 
 def serve(*models: ModelConfig, **more: Any) -> LocalClient:
-    return LocalClient(Config(models=models, **more), Host({"odd": ODD}))
+    return LocalClient(Config(models=models, **more), Host({"odd": odd_engine}))
 
 
 def refusal(client: LocalClient, name: str = "m") -> str:
@@ -238,58 +174,7 @@ def test_until_engines_are_there_calls_are_told_so() -> None:
     asyncio.run(go())
 
 
-# --- keys, scripts, debugging --------------------------------------------------------------------
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(work)
-
-
-def write(path: Path, key: bytes) -> None:
-    """As tools rotate: a new file in the place of the old one."""
-    other = path.with_suffix(".new")
-    other.write_bytes(key)
-    os.replace(other, path)
-
-
-def test_keys_are_taken_up_when_their_files_change(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deployment_module, "KEYS_LOOK_S", 0.001)
-    first, second = tmp_path / "first", tmp_path / "second"
-    one, two = b"1" * 32, b"2" * 32
-    write(first, one)
-    write(second, one)
-    secrets = tuple(Secret("file", str(path)) for path in (first, second))
-    config = Config(server=ServerConfig(keys=secrets), models=(mock("a"),))
-
-    async def go() -> None:
-        deployment = await Deployment.start(config, Host())
-        keys = deployment._services.keys
-        old = keys.sign("p", b"x")
-        write(first, two)
-        for _ in range(2000):
-            await asyncio.sleep(0.001)
-            if keys.sign("p", b"x") != old:
-                break
-        new = keys.sign("p", b"x")
-        assert new != old
-        assert keys.verify("p", b"x", new)
-        assert keys.verify("p", b"x", old), "the old key is still listed second"
-        write(second, two)
-        for _ in range(2000):
-            await asyncio.sleep(0.001)
-            if not keys.verify("p", b"x", old):
-                break
-        assert not keys.verify("p", b"x", old)
-        first.write_bytes(b"short")
-        await asyncio.sleep(0.02)
-        first.unlink()
-        await asyncio.sleep(0.02)
-        assert keys.verify("p", b"x", new), "what cannot be read changes nothing"
-        await deployment.drain(1.0)
-
-    run(go())
+# --- scripts, debugging, settings -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("engine", ["mock", "odd"])
