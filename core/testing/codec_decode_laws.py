@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tokenwire.core.call import Call, Query
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
-from tokenwire.core.testing.codec_bench import Bench, Law
+from tokenwire.core.testing.codec_probe import CodecProbe, Law
 from tokenwire.core.testing.imports import impurities
 from tokenwire.core.testing.strategies import sample
 from tokenwire.core.wire import HttpReply, HttpRequest
@@ -26,48 +26,46 @@ ODD: Final[tuple[object, ...]] = (
 )  # fmt: skip
 
 
-def sans_io(bench: Bench) -> None:
-    kinds: list[type] = [type(bench.codec)]
-    if bench.gives_calls:
+def sans_io(probe: CodecProbe) -> None:
+    kinds: list[type] = [type(probe.codec)]
+    if probe.gives_calls:
         for stream in (False, True):
-            output = replace(bench.call.output, stream=stream)
-            kinds.append(type(bench.reply(replace(bench.call, output=output))))
+            output = replace(probe.call.output, stream=stream)
+            kinds.append(type(probe.reply(replace(probe.call, output=output))))
     modules = {base.__module__ for kind in kinds for base in kind.__mro__}
     found = sorted(impurities(module for module in modules if module != "builtins"))
     if found:
-        raise bench.broken("; ".join(found))
+        probe.broken("; ".join(found))
 
 
-def examples(bench: Bench) -> None:
-    for example in bench.examples:
+def examples(probe: CodecProbe) -> None:
+    for example in probe.examples:
         before = deepcopy(example.request)
         for attempt in ("first", "second"):
-            got = bench.codec.decode(example.request)
+            got = probe.codec.decode(example.request)
             if got != example.asked:
-                raise bench.broken(
+                probe.broken(
                     f"{example.request.body[:200]!r} the {attempt} time\n  wanted:"
                     f" {example.asked}\n  got:    {got}"
                 )
         if example.request != before:
-            raise bench.broken("decode changed the request it was given")
+            probe.broken("decode changed the request it was given")
 
 
-def total_decode(bench: Bench) -> None:
-    for request in _odd_requests(bench):
+def total_decode(probe: CodecProbe) -> None:
+    for request in _odd_requests(probe):
         try:
-            got = bench.codec.decode(request)
+            got = probe.codec.decode(request)
         except RequestError as error:
-            _check_reply(bench, bench.codec.encode_error(error, "req_kit"), error)
+            _check_reply(probe, probe.codec.encode_error(error, "req_kit"), error)
         except Exception as error:
-            raise bench.broken(
-                f"{request.body[:200]!r} raised {type(error).__name__}: {error}"
-            ) from error
+            probe.broken(f"{request.body[:200]!r} raised {type(error).__name__}: {error}")
         else:
             if not isinstance(got, Call | Query):
-                raise bench.broken(f"{request.body[:200]!r} gave {got!r}")
+                probe.broken(f"{request.body[:200]!r} gave {got!r}")
 
 
-def every_error_kind(bench: Bench) -> None:
+def every_error_kind(probe: CodecProbe) -> None:
     message = 'said "so"\u2028'
     for kind in ErrorKind:
         error: CallError
@@ -75,33 +73,33 @@ def every_error_kind(bench: Bench) -> None:
             error = RequestError(message, kind=kind, param="a.b", code="c", retry_after=1.5)
         else:
             error = ServiceError(kind, message, retry_after=1.5)
-        reply = bench.codec.encode_error(error, "req_kit")
-        _check_reply(bench, reply, error)
+        reply = probe.codec.encode_error(error, "req_kit")
+        _check_reply(probe, reply, error)
         if (reply.status < FIRST_OF_OURS) != (kind.status < FIRST_OF_OURS):
-            raise bench.broken(f"{kind} has status {reply.status}: it blames the wrong side")
+            probe.broken(f"{kind} has status {reply.status}: it blames the wrong side")
         names = {name.lower() for name in reply.headers}
         if "retry-after" not in names:
-            raise bench.broken(f"{kind} with retry_after has no Retry-After header")
+            probe.broken(f"{kind} with retry_after has no Retry-After header")
 
 
-def _check_reply(bench: Bench, reply: HttpReply, error: CallError) -> None:
+def _check_reply(probe: CodecProbe, reply: HttpReply, error: CallError) -> None:
     if not 400 <= reply.status <= 599:
-        raise bench.broken(f"{error.kind} has status {reply.status}, wanted 4xx or 5xx")
+        probe.broken(f"{error.kind} has status {reply.status}, wanted 4xx or 5xx")
     if not reply.body or not reply.content_type:
-        raise bench.broken(f"{error.kind} has no body or no content type")
+        probe.broken(f"{error.kind} has no body or no content type")
     said = json.dumps(error.message).strip('"')
     raw = json.dumps(error.message, ensure_ascii=False).strip('"')
     body = reply.body.decode()
     if not any(spelling in body for spelling in (error.message, said, raw)):
-        raise bench.broken(f"the body of {error.kind} does not say {error.message!r}: {body}")
+        probe.broken(f"the body of {error.kind} does not say {error.message!r}: {body}")
 
 
-def _odd_requests(bench: Bench) -> Iterator[HttpRequest]:
-    route = bench.codec.routes[0]
-    requests = [example.request for example in bench.examples]
+def _odd_requests(probe: CodecProbe) -> Iterator[HttpRequest]:
+    route = probe.codec.routes[0]
+    requests = [example.request for example in probe.examples]
     for request in requests or [HttpRequest(route.method, route.path)]:
         yield replace(request, headers={}, query="%ff=%00&&=&limit=x&limit=-1")
-        for body in _odd_bodies(request.body, bench.count):
+        for body in _odd_bodies(request.body, probe.count):
             yield replace(request, body=body)
 
 

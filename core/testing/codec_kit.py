@@ -22,10 +22,10 @@ from tokenwire.core.dialogue import Dialogue, Text, Turn
 from tokenwire.core.events import Event
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.codec import Codec
-from tokenwire.core.testing.codec_bench import STAMP, Bench, Example, Law, Read, reading
 from tokenwire.core.testing.codec_decode_laws import DECODE_LAWS
+from tokenwire.core.testing.codec_probe import STAMP, CodecProbe, Example, Law, Read, reading
 from tokenwire.core.testing.codec_reply_laws import REPLY_LAWS
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import run_laws
 from tokenwire.core.testing.strategies import Shape
 from tokenwire.core.wire import HttpRequest
 
@@ -93,21 +93,13 @@ def _run(
     wanted: Set[str],
     streams: int,
 ) -> tuple[str, ...]:
-    held = []
     drawn: dict[Shape, list[list[Event]]] = {}
-    for law in _ALL:
-        if law.name not in wanted or (law.needs_reply and call is None):
-            continue
-        bench = Bench(codec, examples, read, call=call, count=streams, drawn=drawn, law=law.name)
-        try:
-            law.check(bench)
-        except LawBroken:
-            raise
-        except Exception as error:
-            detail = f"wanted no exception, got {type(error).__name__}: {error}"
-            raise bench.broken(detail) from error
-        held.append(law.name)
-    return tuple(held)
+
+    def probe(law: str) -> CodecProbe:
+        return CodecProbe(codec, examples, read, call=call, count=streams, drawn=drawn, law=law)
+
+    laws = [law for law in _ALL if law.name in wanted and (call is not None or not law.needs_reply)]
+    return run_laws([law.name for law in laws], {law.name: law.check for law in laws}, probe)
 
 
 def _gives_calls(codec: Codec) -> bool:

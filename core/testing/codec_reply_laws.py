@@ -19,7 +19,7 @@ from tokenwire.core.events import (
     Started,
     Usage,
 )
-from tokenwire.core.testing.codec_bench import Bench, Law, shape_for
+from tokenwire.core.testing.codec_probe import CodecProbe, Law, shape_for
 from tokenwire.core.testing.strategies import Shape, cuts, sample
 
 __all__ = ("REPLY_LAWS",)
@@ -31,59 +31,59 @@ _pack: Final = msgspec.msgpack.Encoder().encode
 _unpack: Final = msgspec.msgpack.Decoder().decode
 
 
-def _plain(bench: Bench) -> Shape:
+def _plain(probe: CodecProbe) -> Shape:
     """What no wire for answers may lose: text, and calls unless it has none; ends of all kinds."""
-    kinds = ("text",) if "tool_call" in bench.codec.losses else ("text", "tool_call")
+    kinds = ("text",) if "tool_call" in probe.codec.losses else ("text", "tool_call")
     return Shape(kinds=kinds)  # type: ignore[arg-type]
 
 
-def faithful_stream(bench: Bench) -> None:
-    shape = _plain(bench)
-    call = bench.asking(shape, stream=True)
-    for events in bench.streams(shape):
-        chunks = bench.run(call, events)
-        bench.compare(events, bench.answer(call, chunks), "the stream")
+def faithful_stream(probe: CodecProbe) -> None:
+    shape = _plain(probe)
+    call = probe.asking(shape, stream=True)
+    for events in probe.streams(shape):
+        chunks = probe.run(call, events)
+        probe.compare(events, probe.answer(call, chunks), "the stream")
 
 
-def deterministic(bench: Bench) -> None:
-    shape = shape_for(bench.codec.losses)
+def deterministic(probe: CodecProbe) -> None:
+    shape = shape_for(probe.codec.losses)
     for stream in (True, False):
-        call = bench.asking(shape, stream=stream)
-        for events in bench.streams(shape):
-            first, second = bench.run(call, events), bench.run(call, events)
+        call = probe.asking(shape, stream=stream)
+        for events in probe.streams(shape):
+            first, second = probe.run(call, events), probe.run(call, events)
             if first != second:
-                raise bench.broken(f"the same events gave {first} and then {second}")
+                probe.broken(f"the same events gave {first} and then {second}")
 
 
-def unary_equals_streamed(bench: Bench) -> None:
-    shape = shape_for(bench.codec.losses)
-    call = bench.asking(shape, stream=False)
-    for events in bench.streams(shape):
-        chunks = bench.run(call, events)
+def unary_equals_streamed(probe: CodecProbe) -> None:
+    shape = shape_for(probe.codec.losses)
+    call = probe.asking(shape, stream=False)
+    for events in probe.streams(shape):
+        chunks = probe.run(call, events)
         if any(chunks[:-1]):
-            raise bench.broken(f"a unary reply sent bytes before its last event: {chunks[:-1]}")
-        bench.compare(events, bench.answer(call, chunks), "the unary body")
+            probe.broken(f"a unary reply sent bytes before its last event: {chunks[:-1]}")
+        probe.compare(events, probe.answer(call, chunks), "the unary body")
 
 
-def isolation(bench: Bench) -> None:
-    shape = _plain(bench)
-    samples = bench.streams(shape)
+def isolation(probe: CodecProbe) -> None:
+    shape = _plain(probe)
+    samples = probe.streams(shape)
     for stream in (True, False):
-        call = bench.asking(shape, stream=stream)
+        call = probe.asking(shape, stream=stream)
         for one, other in zip(samples, reversed(samples), strict=True):
-            alone = bench.run(call, one), bench.run(call, other)
-            replies = bench.reply(call), bench.reply(call)
+            alone = probe.run(call, one), probe.run(call, other)
+            replies = probe.reply(call), probe.reply(call)
             mixed: tuple[list[bytes], list[bytes]] = ([], [])
             for k in range(max(len(one), len(other))):
                 for which, events in enumerate((one, other)):
                     if k < len(events):
                         mixed[which].append(replies[which].push(events[k]))
             if mixed != alone:
-                raise bench.broken(f"two replies at a time gave {mixed}, one at a time {alone}")
+                probe.broken(f"two replies at a time gave {mixed}, one at a time {alone}")
 
 
-def nothing_after_the_end(bench: Bench) -> None:
-    shape = _plain(bench)
+def nothing_after_the_end(probe: CodecProbe) -> None:
+    shape = _plain(probe)
     late: tuple[Event, ...] = (
         PartDelta(0, "late"),
         PartStart(0, "text"),
@@ -94,96 +94,96 @@ def nothing_after_the_end(bench: Bench) -> None:
         Usage(1, 1),
     )
     for stream in (True, False):
-        call = bench.asking(shape, stream=stream)
-        for events in bench.streams(shape):
-            _refuses(bench, call, events, late)
-    call = bench.asking(shape, stream=True)
-    _refuses(bench, call, [Started(1), Failed(ErrorKind.INTERNAL, "x")], late)
-    _refuses(bench, call, [], late[:3])
-    _refuses(bench, call, [Started(1)], (PartDelta(0, "x"), PartEnd(0), PartDelta(7, "x")))
+        call = probe.asking(shape, stream=stream)
+        for events in probe.streams(shape):
+            _refuses(probe, call, events, late)
+    call = probe.asking(shape, stream=True)
+    _refuses(probe, call, [Started(1), Failed(ErrorKind.INTERNAL, "x")], late)
+    _refuses(probe, call, [], late[:3])
+    _refuses(probe, call, [Started(1)], (PartDelta(0, "x"), PartEnd(0), PartDelta(7, "x")))
     _refuses(
-        bench, call, [Started(1), PartStart(0, "text"), PartDelta(0, "x")], (PartDelta(-1, "x"),)
+        probe, call, [Started(1), PartStart(0, "text"), PartDelta(0, "x")], (PartDelta(-1, "x"),)
     )
 
 
-def _refuses(bench: Bench, call: Call, events: list[Event], late: tuple[Event, ...]) -> None:
+def _refuses(probe: CodecProbe, call: Call, events: list[Event], late: tuple[Event, ...]) -> None:
     for event in late:
-        reply = bench.reply(call)
+        reply = probe.reply(call)
         for before in events:
             reply.push(before)
         try:
             data = reply.push(event)
         except CodecStateError:
             continue
-        raise bench.broken(f"{event} after {events[-2:]} gave {data!r}, wanted CodecStateError")
+        probe.broken(f"{event} after {events[-2:]} gave {data!r}, wanted CodecStateError")
 
 
-def any_cut_of_the_bytes(bench: Bench) -> None:
-    shape = _plain(bench)
+def any_cut_of_the_bytes(probe: CodecProbe) -> None:
+    shape = _plain(probe)
     for stream in (True, False):
-        call = bench.asking(shape, stream=stream)
-        for events in bench.streams(shape)[: bench.count // 2]:
-            data = b"".join(bench.run(call, events))
-            whole = bench.read(call, [data])
+        call = probe.asking(shape, stream=stream)
+        for events in probe.streams(shape)[: probe.count // 2]:
+            data = b"".join(probe.run(call, events))
+            whole = probe.read(call, [data])
             bytewise = [data[k : k + 1] for k in range(len(data))]
             for pieces in (bytewise, *sample(cuts(data), 4)):
-                got = bench.read(call, pieces)
+                got = probe.read(call, pieces)
                 if got != whole:
-                    raise bench.broken(f"read {whole} from the whole and {got} from {pieces}")
+                    probe.broken(f"read {whole} from the whole and {got} from {pieces}")
 
 
-def declared_losses_only(bench: Bench) -> None:
-    shape = shape_for(bench.codec.losses)
-    call = bench.asking(shape, stream=True)
-    for events in bench.streams(shape):
-        chunks = bench.run(call, events)
-        bench.compare(events, bench.answer(call, chunks), "the stream")
+def declared_losses_only(probe: CodecProbe) -> None:
+    shape = shape_for(probe.codec.losses)
+    call = probe.asking(shape, stream=True)
+    for events in probe.streams(shape):
+        chunks = probe.run(call, events)
+        probe.compare(events, probe.answer(call, chunks), "the stream")
 
 
-def failure_ends_the_wire(bench: Bench) -> None:
-    shape = _plain(bench)
-    call = bench.asking(shape, stream=True)
-    for events in bench.streams(shape)[: bench.count // 2]:
+def failure_ends_the_wire(probe: CodecProbe) -> None:
+    shape = _plain(probe)
+    call = probe.asking(shape, stream=True)
+    for events in probe.streams(shape)[: probe.count // 2]:
         for kind in (ErrorKind.INTERNAL, ErrorKind.OVERLOADED):
             # Why: the one place where no wire may send a failure is after its own end.
             for end in range(1, len(events)):
-                _fails(bench, call, events[:end], Failed(kind, 'lost "it"'))
+                _fails(probe, call, events[:end], Failed(kind, 'lost "it"'))
 
 
-def _fails(bench: Bench, call: Call, events: list[Event], failed: Failed) -> None:
-    reply = bench.reply(call)
+def _fails(probe: CodecProbe, call: Call, events: list[Event], failed: Failed) -> None:
+    reply = probe.reply(call)
     chunks = [reply.push(event) for event in events]
     chunks.append(reply.push(failed))
-    got = bench.read(call, chunks)
+    got = probe.read(call, chunks)
     ends = [event for event in got if isinstance(event, Failed | Usage)]
     if len(ends) != 1 or not isinstance(ends[0], Failed) or got[-1] is not ends[0]:
-        raise bench.broken(f"{failed} after {events[-2:]} was read as {got[-3:]}")
+        probe.broken(f"{failed} after {events[-2:]} was read as {got[-3:]}")
     if ends[0].message != failed.message:
-        raise bench.broken(f"{failed} was read as {ends[0]}")
+        probe.broken(f"{failed} was read as {ends[0]}")
     finished = sum(isinstance(event, Finished) for event in events)
     # Why not equal: some wires say how a choice ended together with the totals.
     if sum(isinstance(event, Finished) for event in got) > finished:
-        raise bench.broken(f"{failed} after {events[-2:]} faked the end of a choice: {got[-3:]}")
+        probe.broken(f"{failed} after {events[-2:]} faked the end of a choice: {got[-3:]}")
 
 
-def saved_state(bench: Bench) -> None:
-    shape = shape_for(bench.codec.losses)
+def saved_state(probe: CodecProbe) -> None:
+    shape = shape_for(probe.codec.losses)
     for stream in (True, False):
-        call = bench.asking(shape, stream=stream)
-        for events in bench.streams(shape)[: bench.count // 2]:
-            whole = bench.run(call, events)
-            reply = bench.reply(call)
+        call = probe.asking(shape, stream=stream)
+        for events in probe.streams(shape)[: probe.count // 2]:
+            whole = probe.run(call, events)
+            reply = probe.reply(call)
             for k, event in enumerate(events):
                 if reply.push(event) != whole[k]:
-                    raise bench.broken(f"{event} gave other bytes after a restore")
+                    probe.broken(f"{event} gave other bytes after a restore")
                 state = _unpack(_pack(reply.save()))
-                reply = bench.reply(call)
+                reply = probe.reply(call)
                 reply.restore(state)
-    _is_flat(bench)
+    _is_flat(probe)
 
 
-def _is_flat(bench: Bench) -> None:
-    reply = bench.reply(bench.asking(Shape(), stream=True))
+def _is_flat(probe: CodecProbe) -> None:
+    reply = probe.reply(probe.asking(Shape(), stream=True))
     sizes = []
     for event in (Started(1, 0, "f" * 64), PartStart(0, "text")):
         reply.push(event)
@@ -192,7 +192,7 @@ def _is_flat(bench: Bench) -> None:
             reply.push(PartDelta(0, "some words "))
         sizes.append(len(_pack(reply.save())))
     if max(sizes) - min(sizes) > 16 or max(sizes) > BOUND:
-        raise bench.broken(f"the state of a stream has {sizes} bytes after 400, 800, 1200 deltas")
+        probe.broken(f"the state of a stream has {sizes} bytes after 400, 800, 1200 deltas")
 
 
 REPLY_LAWS: Final = (

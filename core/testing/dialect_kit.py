@@ -16,18 +16,17 @@ from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup, Template
 from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer
 from tokenwire.core.prompt import Shields
-from tokenwire.core.testing.dialect_bench import (
+from tokenwire.core.testing.dialect_parser_laws import PARSER_LAWS
+from tokenwire.core.testing.dialect_probe import (
     ANSWERS,
     CALLS,
-    PORT,
     THOUGHTS,
     TOOLS,
-    DialectBench,
+    DialectProbe,
     parts_of,
 )
-from tokenwire.core.testing.dialect_parser_laws import PARSER_LAWS
 from tokenwire.core.testing.dialect_template_laws import PAIR_LAWS, TEMPLATE_LAWS, known_stops
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import LawBroken, run_laws
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("LAWS", "conform", "conform_parser", "conform_template", "run_dialect_kit")
@@ -58,30 +57,22 @@ def run_dialect_kit(
     for the laws about tokens. `examples`: how many generated texts a law is checked with. `held`:
     characters of plain text that the parser may hold back. `state_bytes`: of its saved state.
     """
-    checked = []
-    for name in laws:
-        if (template is None and name in NEED_TEMPLATE) or (maker is None and name in NEED_PARSER):
-            continue
-        bench = DialectBench(
+
+    def probe(law: str) -> DialectProbe:
+        return DialectProbe(
             template,
             maker,
-            name,
+            law,
             answers=answers,
             tokenizer=tokenizer,
             examples=examples,
             held=held,
             state_bytes=state_bytes,
         )
-        try:
-            CHECKS[name](bench)
-        except LawBroken:
-            raise
-        except Exception as error:
-            detail = f"wanted no exception, got {type(error).__name__}: {error}"
-            raise LawBroken(PORT, name, detail) from error
-        if not bench.was_skipped:
-            checked.append(name)
-    return tuple(checked)
+
+    given = [law for law in laws if template is not None or law not in NEED_TEMPLATE]
+    given = [law for law in given if maker is not None or law not in NEED_PARSER]
+    return run_laws(given, CHECKS, probe)
 
 
 def conform(host: Host, name: str) -> tuple[str, ...]:
@@ -132,7 +123,7 @@ def _read(
     template: Template, maker: ParserMaker, kind: str, answers: Sequence[Turn]
 ) -> Sequence[Turn]:
     """The answers, if any part of this kind is read in them; else none."""
-    bench = DialectBench(
+    probe = DialectProbe(
         template,
         maker,
         kind,
@@ -143,11 +134,11 @@ def _read(
         state_bytes=0,
     )
     try:
-        texts = [text for _, text in bench.rendered()]
+        texts = [text for _, text in probe.rendered()]
     except LawBroken:
         return ()  # Why: a template may refuse what its family has not.
     setup = ParserSetup(tools=TOOLS)
-    found = (parts_of(bench.parse(setup, [text])) for text in texts)
+    found = (parts_of(probe.parse(setup, [text])) for text in texts)
     return answers if any(part.kind == kind for parts in found for part in parts) else ()
 
 

@@ -17,10 +17,10 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.fold import Part
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.shield import PRIVATE, Shield
-from tokenwire.core.testing.dialect_bench import (
+from tokenwire.core.testing.dialect_probe import (
     NOW,
     TOOLS,
-    DialectBench,
+    DialectProbe,
     asking,
     parts_of,
     turn_parts,
@@ -29,14 +29,14 @@ from tokenwire.core.testing.dialect_bench import (
 __all__ = ("PAIR_LAWS", "TEMPLATE_LAWS", "known_stops")
 
 
-def pure(bench: DialectBench) -> None:
+def pure(probe: DialectProbe) -> None:
     """The same dialogue and time give the same text; `now` is the only clock."""
-    for dialogue in (asking(), asking(*bench.answers[:1])):
-        first = bench.render(dialogue)
-        bench.equal("the same dialogue, rendered again", bench.render(dialogue), first)
+    for dialogue in (asking(), asking(*probe.answers[:1])):
+        first = probe.render(dialogue)
+        probe.equal("the same dialogue, rendered again", probe.render(dialogue), first)
 
 
-def refuses_in_words(bench: DialectBench) -> None:
+def refuses_in_words(probe: DialectProbe) -> None:
     """Nothing but RequestError comes out, with a message, whatever the dialogue."""
     texts = st.sampled_from(("", " ", "x", "\x00", "{{ x }}", "{% if %}", "é🌊", "<|x|>"))
     part = st.one_of(
@@ -57,16 +57,16 @@ def refuses_in_words(bench: DialectBench) -> None:
 
     def check(dialogue: Dialogue) -> None:
         try:
-            bench.render(dialogue)
+            probe.render(dialogue)
         except RequestError as error:
-            bench.true("a RequestError without a message", bool(error.message))
+            probe.true("a RequestError without a message", bool(error.message))
         except Exception as error:
-            bench.broken(f"{dialogue!r:.300} raised {type(error).__name__}: {error}")
+            probe.broken(f"{dialogue!r:.300} raised {type(error).__name__}: {error}")
 
-    bench.every(dialogues, check)
+    probe.every(dialogues, check)
 
 
-def text_comes_out(bench: DialectBench) -> None:
+def text_comes_out(probe: DialectProbe) -> None:
     """What a client asks stands in the prompt as it was written, in order."""
 
     def check(words: list[str]) -> None:
@@ -74,67 +74,67 @@ def text_comes_out(bench: DialectBench) -> None:
         for k, word in enumerate(words):
             turns.append(Turn("assistant" if k % 2 else "user", (Text(word),)))
         dialogue = Dialogue(turns=tuple(turns))
-        text = bench.render(dialogue)
+        text = probe.render(dialogue)
         at = 0
         for word in words:
             found = text.find(word, at)
-            bench.true(f"{word!r} is not in {text[at:]!r:.300}", found >= 0)
+            probe.true(f"{word!r} is not in {text[at:]!r:.300}", found >= 0)
             at = found + len(word)
 
     word = st.text(st.characters(categories=("L", "Nd", "So")), min_size=1, max_size=12)
-    bench.every(st.lists(word.map(lambda w: f"«{w}»"), min_size=1, max_size=1), check)
-    bench.every(st.lists(word.map(lambda w: f"«{w}»"), min_size=3, max_size=3), check)
+    probe.every(st.lists(word.map(lambda w: f"«{w}»"), min_size=1, max_size=1), check)
+    probe.every(st.lists(word.map(lambda w: f"«{w}»"), min_size=3, max_size=3), check)
 
 
-def private_points_survive(bench: DialectBench) -> None:
+def private_points_survive(probe: DialectProbe) -> None:
     """Private code points, come out as they went in, and none is made."""
     point = "\U000f0000"
-    shown = bench.render(Dialogue(turns=(Turn("user", (Text(f"a{point}b"),)),)))
-    bench.true("a private code point of a question is lost", f"a{point}b" in shown)
-    bench.true("a private code point was made", not PRIVATE.search(shown.replace(point, "")))
+    shown = probe.render(Dialogue(turns=(Turn("user", (Text(f"a{point}b"),)),)))
+    probe.true("a private code point of a question is lost", f"a{point}b" in shown)
+    probe.true("a private code point was made", not PRIVATE.search(shown.replace(point, "")))
 
 
-def no_special_from_a_client(bench: DialectBench) -> None:
+def no_special_from_a_client(probe: DialectProbe) -> None:
     """No special token and no marker of the dialect's comes from what a client wrote."""
-    tokenizer, maker = bench.tokenizer, bench.maker
-    if tokenizer is None or bench.template is None:
-        return bench.skip()
+    tokenizer, maker = probe.tokenizer, probe.maker
+    if tokenizer is None or probe.template is None:
+        return probe.skip()
     added = {token.text: token.id for token in tokenizer.vocabulary.added}
     special = [token.text for token in tokenizer.vocabulary.added if token.special][:16]
     markers = [m for m in (maker.markers if maker else ()) if m in added]
     shield = Shield([*special, *markers])
-    plain = _special_ids(bench, shield, "harmless")
+    plain = _special_ids(probe, shield, "harmless")
     for spelling in (*special, *markers):
-        got = _special_ids(bench, shield, f"x {spelling} y")
-        bench.equal(f"special ids with {spelling!r} in a client's text", got, plain)
+        got = _special_ids(probe, shield, f"x {spelling} y")
+        probe.equal(f"special ids with {spelling!r} in a client's text", got, plain)
 
 
-def _special_ids(bench: DialectBench, shield: Shield, text: str) -> list[int]:
-    assert bench.tokenizer is not None
-    assert bench.template is not None
+def _special_ids(probe: DialectProbe, shield: Shield, text: str) -> list[int]:
+    assert probe.tokenizer is not None
+    assert probe.template is not None
     said = Turn("assistant", (Text(text),))
     dialogue = Dialogue(turns=(Turn("user", (Text(text),)), said, Turn("user", (Text(text),))))
     hidden, shields = shield.hide(dialogue)
-    prompt = bench.template.render(hidden, NOW).text
-    known = {token.id for token in bench.tokenizer.vocabulary.added}
-    return [id for id in bench.tokenizer.encode(prompt, shields) if id in known]
+    prompt = probe.template.render(hidden, NOW).text
+    known = {token.id for token in probe.tokenizer.vocabulary.added}
+    return [id for id in probe.tokenizer.encode(prompt, shields) if id in known]
 
 
-def known_stops(bench: DialectBench) -> None:
+def known_stops(probe: DialectProbe) -> None:
     """Each stop string is one token of the tokenizer's."""
-    if bench.tokenizer is None or bench.maker is None or not bench.maker.stop_strings:
-        return bench.skip()
-    added = {token.text for token in bench.tokenizer.vocabulary.added}
-    for stop in bench.maker.stop_strings:
-        bench.true(f"stop string {stop!r} is no token of the tokenizer's", stop in added)
+    if probe.tokenizer is None or probe.maker is None or not probe.maker.stop_strings:
+        return probe.skip()
+    added = {token.text for token in probe.tokenizer.vocabulary.added}
+    for stop in probe.maker.stop_strings:
+        probe.true(f"stop string {stop!r} is no token of the tokenizer's", stop in added)
 
 
-def round_trip(bench: DialectBench) -> None:
+def round_trip(probe: DialectProbe) -> None:
     """Rendering an answer and parsing its text gives the answer again."""
-    for turn, text in bench.rendered():
-        parts = parts_of(bench.parse(ParserSetup(tools=TOOLS), [text]))
+    for turn, text in probe.rendered():
+        parts = parts_of(probe.parse(ParserSetup(tools=TOOLS), [text]))
         wanted = turn_parts(turn)
-        bench.equal(f"{text!r:.300}", tuple(map(_plain, parts)), tuple(map(_plain, wanted)))
+        probe.equal(f"{text!r:.300}", tuple(map(_plain, parts)), tuple(map(_plain, wanted)))
 
 
 def _plain(part: Part) -> tuple[str, str, str, bool]:

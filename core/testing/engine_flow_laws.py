@@ -7,8 +7,8 @@ import asyncio
 from msgspec.structs import replace
 
 from tokenwire.core import seeds
-from tokenwire.core.testing.engine_bench import Answer, EngineBench
 from tokenwire.core.testing.engine_delta_laws import Law
+from tokenwire.core.testing.engine_probe import Answer, EngineProbe
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     Abort,
@@ -30,184 +30,184 @@ IN_FLIGHT = 2
 """Steps that may be under way when an abort comes: one that is sent, one that is computed."""
 
 
-async def an_abort_ends(bench: EngineBench) -> None:
+async def an_abort_ends(probe: EngineProbe) -> None:
     """Law 5: within one step, with the reason; what it held is free; the others go on."""
-    free = bench.engine.status().kv_blocks_free
+    free = probe.engine.status().kv_blocks_free
     for reason in (AbortReason.CLIENT, AbortReason.STOP_TEXT, AbortReason.DEADLINE):
-        answer, other = bench.submit(bench.job(stopping=ENDLESS), bench.job())
-        await bench.begins(answer)
+        answer, other = probe.submit(probe.job(stopping=ENDLESS), probe.job())
+        await probe.begins(answer)
         seen = len(answer.deltas)
-        bench.engine.control([Abort(answer.job.job, reason=reason)])
-        await bench.ends(answer, other)
-        bench.equal("finish", answer.why(), ("abort", reason.value))
+        probe.engine.control([Abort(answer.job.job, reason=reason)])
+        await probe.ends(answer, other)
+        probe.equal("finish", answer.why(), ("abort", reason.value))
         more = sum(len(delta.ids) > 0 for delta in answer.deltas[seen:])
-        bench.true(f"{more} steps after an abort", more <= IN_FLIGHT)
-        bench.equal("ids of a job beside it", len(other.ids), bench.tokens)
-    await _settled(bench)
-    status = bench.engine.status()
-    bench.equal("running and waiting after aborts", (status.running, status.waiting), (0, 0))
-    bench.equal("free blocks after aborts", status.kv_blocks_free, free)
+        probe.true(f"{more} steps after an abort", more <= IN_FLIGHT)
+        probe.equal("ids of a job beside it", len(other.ids), probe.tokens)
+    await _settled(probe)
+    status = probe.engine.status()
+    probe.equal("running and waiting after aborts", (status.running, status.waiting), (0, 0))
+    probe.equal("free blocks after aborts", status.kv_blocks_free, free)
 
 
-async def an_abort_of_one_choice(bench: EngineBench) -> None:
+async def an_abort_of_one_choice(probe: EngineProbe) -> None:
     """Law 5: the other choices go on."""
-    if not bench.needs("n"):
-        return bench.skip()
-    first, second = bench.submit(bench.job(n=2))
-    bench.engine.control([Abort(first.job.job, choice=1)])
-    await bench.ends(first, second)
-    bench.equal("the aborted choice's finish", second.why(), ("abort", "client"))
-    bench.equal("the other choice's ids", len(first.ids), bench.tokens)
+    if not probe.needs("n"):
+        return probe.skip()
+    first, second = probe.submit(probe.job(n=2))
+    probe.engine.control([Abort(first.job.job, choice=1)])
+    await probe.ends(first, second)
+    probe.equal("the aborted choice's finish", second.why(), ("abort", "client"))
+    probe.equal("the other choice's ids", len(first.ids), probe.tokens)
 
 
-async def an_abort_of_nothing(bench: EngineBench) -> None:
+async def an_abort_of_nothing(probe: EngineProbe) -> None:
     """Law 5: aborting what is over or unknown does nothing."""
-    over = await bench.run_one()
-    bench.engine.control([Abort(over.job.job), Abort("no such job"), Credit("no such job", 5)])
-    after = await bench.run_one()
-    await bench.rest()
-    bench.equal("finishes of a job that was over", _finishes(over), 1)
-    bench.equal("deltas of unknown jobs", bench.strays, [])
-    bench.equal("the next job's ids", len(after.ids), bench.tokens)
+    over = await probe.run_one()
+    probe.engine.control([Abort(over.job.job), Abort("no such job"), Credit("no such job", 5)])
+    after = await probe.run_one()
+    await probe.rest()
+    probe.equal("finishes of a job that was over", _finishes(over), 1)
+    probe.equal("deltas of unknown jobs", probe.strays, [])
+    probe.equal("the next job's ids", len(after.ids), probe.tokens)
 
 
 def _finishes(answer: Answer) -> int:
     return sum(delta.finish is not None for delta in answer.deltas)
 
 
-async def interleaved_equals_alone(bench: EngineBench) -> None:
+async def interleaved_equals_alone(probe: EngineProbe) -> None:
     """Law 6: greedy or by seed, a job gives the same ids whatever runs beside it."""
     kinds = [
         {"prompt": prompt, "sampling": sampling}
-        for prompt in bench.prompts
+        for prompt in probe.prompts
         for sampling in (JobSampling(temperature=0.0), JobSampling(seed=3), JobSampling(seed=4))
     ]
-    alone = [(await bench.run_one(**kind)).ids for kind in kinds]
-    jobs = [bench.job(**kinds[index % len(kinds)]) for index in range(bench.jobs)]
-    answers = await bench.run(*jobs)
+    alone = [(await probe.run_one(**kind)).ids for kind in kinds]
+    jobs = [probe.job(**kinds[index % len(kinds)]) for index in range(probe.jobs)]
+    answers = await probe.run(*jobs)
     for index, answer in enumerate(answers):
-        bench.ended_well(answer)
-        bench.equal(f"ids of job {index} of {bench.jobs}", answer.ids, alone[index % len(kinds)])
+        probe.ended_well(answer)
+        probe.equal(f"ids of job {index} of {probe.jobs}", answer.ids, alone[index % len(kinds)])
 
 
-async def choices_are_seeded(bench: EngineBench) -> None:
+async def choices_are_seeded(probe: EngineProbe) -> None:
     """Law 6: choice k gives what a job of its own gives with seed mix(seed, k)."""
-    if not bench.needs("n", "seed"):
-        return bench.skip()
+    if not probe.needs("n", "seed"):
+        return probe.skip()
     sampling = JobSampling(temperature=1.0, seed=11)
-    choices = await bench.run(bench.job(n=3, sampling=sampling))
+    choices = await probe.run(probe.job(n=3, sampling=sampling))
     for index, choice in enumerate(choices):
-        single = await bench.run_one(sampling=replace(sampling, seed=seeds.mix(11, index)))
-        bench.equal(f"ids of choice {index}", choice.ids, single.ids)
+        single = await probe.run_one(sampling=replace(sampling, seed=seeds.mix(11, index)))
+        probe.equal(f"ids of choice {index}", choice.ids, single.ids)
 
 
-async def credit_is_kept(bench: EngineBench) -> None:
+async def credit_is_kept(probe: EngineProbe) -> None:
     """Law 7: no more tokens than credit, over all choices; it goes on when credit comes."""
-    if not bench.needs("credit"):
-        return bench.skip()
-    plain = (await bench.run_one()).ids
-    answer = bench.submit(bench.job(credit=2))[0]
-    await _arrive(bench, answer, 2)
-    await bench.rest()
-    bench.equal("ids on a credit of 2", answer.ids, plain[:2])
-    bench.true("a finish although ids are missing", answer.finish is None)
-    bench.engine.control([Credit(answer.job.job, 1)])
-    await _arrive(bench, answer, 3)
-    await bench.rest()
-    bench.equal("ids on a credit of 2 + 1", answer.ids, plain[:3])
-    bench.engine.control([Credit(answer.job.job, bench.tokens)])
-    await bench.ends(answer)
-    bench.equal("ids on enough credit", answer.ids, plain)
-    held = bench.submit(bench.job(credit=0))[0]
-    await bench.rest()
-    bench.equal("ids on no credit", held.ids, [])
-    bench.engine.control([Abort(held.job.job)])
-    await bench.ends(held)
-    bench.equal("finish of a job without credit", held.why(), ("abort", "client"))
+    if not probe.needs("credit"):
+        return probe.skip()
+    plain = (await probe.run_one()).ids
+    answer = probe.submit(probe.job(credit=2))[0]
+    await _arrive(probe, answer, 2)
+    await probe.rest()
+    probe.equal("ids on a credit of 2", answer.ids, plain[:2])
+    probe.true("a finish although ids are missing", answer.finish is None)
+    probe.engine.control([Credit(answer.job.job, 1)])
+    await _arrive(probe, answer, 3)
+    await probe.rest()
+    probe.equal("ids on a credit of 2 + 1", answer.ids, plain[:3])
+    probe.engine.control([Credit(answer.job.job, probe.tokens)])
+    await probe.ends(answer)
+    probe.equal("ids on enough credit", answer.ids, plain)
+    held = probe.submit(probe.job(credit=0))[0]
+    await probe.rest()
+    probe.equal("ids on no credit", held.ids, [])
+    probe.engine.control([Abort(held.job.job)])
+    await probe.ends(held)
+    probe.equal("finish of a job without credit", held.why(), ("abort", "client"))
 
 
-async def the_cap_holds(bench: EngineBench) -> None:
+async def the_cap_holds(probe: EngineProbe) -> None:
     """Law 7: a job longer than the card's cap, without credit, is whole when credit comes."""
-    length = bench.card.credit_cap + 2
-    room = bench.card.context_length - len(bench.prompts[0])
-    if not bench.needs("credit") or length > min(room, 64):
-        return bench.skip()
+    length = probe.card.credit_cap + 2
+    room = probe.card.context_length - len(probe.prompts[0])
+    if not probe.needs("credit") or length > min(room, 64):
+        return probe.skip()
     stopping = JobStopping(max_tokens=length, ignore_eos=True)
-    plain = await bench.run_one(stopping=stopping)
-    answer = bench.submit(bench.job(stopping=stopping, credit=0))[0]
-    await bench.rest()
-    bench.equal("ids on no credit", answer.ids, [])
-    bench.engine.control([Credit(answer.job.job, length)])
-    await bench.ends(answer)
-    bench.equal("ids", answer.ids, plain.ids)
+    plain = await probe.run_one(stopping=stopping)
+    answer = probe.submit(probe.job(stopping=stopping, credit=0))[0]
+    await probe.rest()
+    probe.equal("ids on no credit", answer.ids, [])
+    probe.engine.control([Credit(answer.job.job, length)])
+    await probe.ends(answer)
+    probe.equal("ids", answer.ids, plain.ids)
 
 
-async def _arrive(bench: EngineBench, answer: Answer, count: int) -> None:
+async def _arrive(probe: EngineProbe, answer: Answer, count: int) -> None:
     async def arrived() -> None:
         while len(answer.ids) < count:
             answer.moved.clear()
             await answer.moved.wait()
 
-    await bench.within(arrived(), f"{count} ids on credit")
+    await probe.within(arrived(), f"{count} ids on credit")
 
 
-async def status_is_true(bench: EngineBench) -> None:
+async def status_is_true(probe: EngineProbe) -> None:
     """Law 8: what runs is counted, its blocks are not free, and everything comes back."""
-    before = bench.engine.status()
-    bench.equal("running and waiting, idle", (before.running, before.waiting), (0, 0))
-    bench.true("ready, idle", before.ready)
-    answer = bench.submit(bench.job(stopping=ENDLESS))[0]
-    await bench.begins(answer)
+    before = probe.engine.status()
+    probe.equal("running and waiting, idle", (before.running, before.waiting), (0, 0))
+    probe.true("ready, idle", before.ready)
+    answer = probe.submit(probe.job(stopping=ENDLESS))[0]
+    await probe.begins(answer)
     if answer.finish is None:
-        _check_busy(bench, answer.job)
-    bench.engine.control([Abort(answer.job.job)])
-    await bench.ends(answer)
-    await _settled(bench)
-    after = bench.engine.status()
-    bench.equal("the card", after.card, before.card)
-    bench.equal("free blocks, idle again", after.kv_blocks_free, before.kv_blocks_free)
+        _check_busy(probe, answer.job)
+    probe.engine.control([Abort(answer.job.job)])
+    await probe.ends(answer)
+    await _settled(probe)
+    after = probe.engine.status()
+    probe.equal("the card", after.card, before.card)
+    probe.equal("free blocks, idle again", after.kv_blocks_free, before.kv_blocks_free)
 
 
-def _check_busy(bench: EngineBench, job: TokenJob) -> None:
-    status = bench.engine.status()
-    bench.true("a running job is not counted", status.running + status.waiting >= 1)
+def _check_busy(probe: EngineProbe, job: TokenJob) -> None:
+    status = probe.engine.status()
+    probe.true("a running job is not counted", status.running + status.waiting >= 1)
     total, free = status.kv_blocks_total, status.kv_blocks_free
     if total:
-        held = -(-len(job.prompt) // bench.card.block_size)
-        bench.true(f"{free} of {total} free while {held} are held", free <= total - held)
+        held = -(-len(job.prompt) // probe.card.block_size)
+        probe.true(f"{free} of {total} free while {held} are held", free <= total - held)
 
 
-async def _settled(bench: EngineBench) -> None:
+async def _settled(probe: EngineProbe) -> None:
     """Until status says that nothing runs, for as long as `rest` lasts."""
     for _ in range(20):
-        status = bench.engine.status()
+        status = probe.engine.status()
         if not status.running and not status.waiting:
             return
-        await asyncio.sleep(bench.quiet_s / 20)
+        await asyncio.sleep(probe.quiet_s / 20)
 
 
-async def events_add_up(bench: EngineBench) -> None:
+async def events_add_up(probe: EngineProbe) -> None:
     """KV events: a snapshot first, numbers without a gap, and together what a snapshot says."""
-    if not bench.card.hash_root:
-        return bench.skip()
-    events = bench.engine.events()
-    first = await bench.within(anext(events), "a first KV event")
-    bench.true(f"the first event is {type(first).__name__}", isinstance(first, BlockSnapshot))
+    if not probe.card.hash_root:
+        return probe.skip()
+    events = probe.engine.events()
+    first = await probe.within(anext(events), "a first KV event")
+    probe.true(f"the first event is {type(first).__name__}", isinstance(first, BlockSnapshot))
     read = [first]
     reader = asyncio.create_task(_collect(events, read))
     try:
-        for prompt in bench.prompts:
-            await bench.run_one(prompt=prompt)
-        await bench.rest()
-        fresh = await bench.within(anext(bench.engine.events()), "a second reader's snapshot")
+        for prompt in probe.prompts:
+            await probe.run_one(prompt=prompt)
+        await probe.rest()
+        fresh = await probe.within(anext(probe.engine.events()), "a second reader's snapshot")
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
     numbers = [event.seq for event in read]
-    bench.equal("numbers", numbers, list(range(numbers[0], numbers[0] + len(numbers))))
-    bench.true("no block was stored", len(read) > 1)
-    bench.true("the second reader got no snapshot", isinstance(fresh, BlockSnapshot))
-    bench.equal("blocks", _replayed(read), set(fresh.hashes))
+    probe.equal("numbers", numbers, list(range(numbers[0], numbers[0] + len(numbers))))
+    probe.true("no block was stored", len(read) > 1)
+    probe.true("the second reader got no snapshot", isinstance(fresh, BlockSnapshot))
+    probe.equal("blocks", _replayed(read), set(fresh.hashes))
 
 
 async def _collect(events: object, into: list[KvEvent]) -> None:
@@ -228,22 +228,22 @@ def _replayed(events: list[KvEvent]) -> set[str]:
     return held
 
 
-async def draining_ends(bench: EngineBench) -> None:
+async def draining_ends(probe: EngineProbe) -> None:
     """Draining refuses new jobs, ends the running ones, then ends `batches`; twice is once."""
-    running = bench.submit(bench.job(stopping=ENDLESS, credit=0))[0]
+    running = probe.submit(probe.job(stopping=ENDLESS, credit=0))[0]
     await asyncio.sleep(0)
-    drains = [asyncio.create_task(bench.engine.drain(bench.quiet_s)) for _ in range(2)]
+    drains = [asyncio.create_task(probe.engine.drain(probe.quiet_s)) for _ in range(2)]
     await asyncio.sleep(0)
-    late = bench.submit(bench.job())[0]
-    await bench.ends(running, late)
-    bench.equal("a job that came too late", late.why()[0], "error")
-    if bench.needs("credit"):
-        bench.equal("a job that was running", running.why(), ("abort", "drain"))
-    await bench.within(asyncio.gather(*drains), "the end of drain()")
-    await bench.within(bench.has_ended.wait(), "the end of batches()")
-    await bench.within(bench.engine.drain(0), "a third drain()")
-    bench.true("ready after draining", not bench.engine.status().ready)
-    bench.engine.submit([bench.job(prompt=TokenIds(bench.prompts[0]))])
+    late = probe.submit(probe.job())[0]
+    await probe.ends(running, late)
+    probe.equal("a job that came too late", late.why()[0], "error")
+    if probe.needs("credit"):
+        probe.equal("a job that was running", running.why(), ("abort", "drain"))
+    await probe.within(asyncio.gather(*drains), "the end of drain()")
+    await probe.within(probe.has_ended.wait(), "the end of batches()")
+    await probe.within(probe.engine.drain(0), "a third drain()")
+    probe.true("ready after draining", not probe.engine.status().ready)
+    probe.engine.submit([probe.job(prompt=TokenIds(probe.prompts[0]))])
 
 
 FLOW: tuple[Law, ...] = (

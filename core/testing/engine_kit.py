@@ -15,11 +15,11 @@ from contextlib import asynccontextmanager
 
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.testing.engine_bench import PORT, EngineBench, Make
 from tokenwire.core.testing.engine_delta_laws import DELTAS
 from tokenwire.core.testing.engine_field_laws import FIELDS
 from tokenwire.core.testing.engine_flow_laws import FLOW
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.engine_probe import EngineProbe, Make
+from tokenwire.core.testing.laws import checking
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("LAWS", "conform", "run_engine_kit")
@@ -77,7 +77,7 @@ async def _holds(
 ) -> bool:
     """False for a law that had nothing to check."""
     async with _opened(make) as engine:
-        bench = EngineBench(
+        probe = EngineProbe(
             engine,
             name,
             prompts=prompts,
@@ -86,15 +86,10 @@ async def _holds(
             patience_s=patience_s,
             quiet_s=quiet_s,
         )
-        async with bench.reading():
-            try:
-                await CHECKS[name](bench)
-            except LawBroken:
-                raise
-            except Exception as error:
-                detail = f"wanted no exception, got {type(error).__name__}: {error}"
-                raise LawBroken(PORT, name, detail) from error
-        return not bench.was_skipped
+        async with probe.reading():
+            with checking(probe):
+                await CHECKS[name](probe)
+        return not probe.was_skipped
 
 
 @asynccontextmanager

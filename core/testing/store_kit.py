@@ -22,15 +22,15 @@ from typing import Any, TypeAlias
 from tokenwire.core.errors import ConfigError, StoreError
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.store import Store
-from tokenwire.core.testing.laws import LawBroken
-from tokenwire.core.testing.store_bench import PORT, Advance, Bench, Make
+from tokenwire.core.testing.laws import run_laws
 from tokenwire.core.testing.store_model import model
 from tokenwire.core.testing.store_op_laws import CONCURRENT, OPS
+from tokenwire.core.testing.store_probe import Advance, Make, StoreProbe
 from tokenwire.core.testing.store_value_laws import VALUES
 
 __all__ = ("LAWS", "conform", "run_store_kit")
 
-Law: TypeAlias = Callable[[Bench], Coroutine[Any, Any, None]]
+Law: TypeAlias = Callable[[StoreProbe], Coroutine[Any, Any, None]]
 
 LAWS: tuple[str, ...] = tuple(law.__name__ for law in (*VALUES, *OPS, model, *CONCURRENT))
 """Their names, in the order in which they are checked."""
@@ -50,21 +50,13 @@ def run_store_kit(
     is how many sequences of calls are compared with a model. Runs event loops of its own, so not
     to be called from one.
     """
-    table: dict[str, Law] = {law.__name__: law for law in (*VALUES, *OPS, *CONCURRENT)}
-    laws = tuple(laws)
-    for name in laws:
-        bench = Bench(make, advance, name)
-        try:
-            if name == model.__name__:
-                model(bench, examples)
-            else:
-                asyncio.run(table[name](bench))
-        except LawBroken:
-            raise
-        except Exception as error:
-            detail = f"wanted no exception, got {type(error).__name__}: {error}"
-            raise LawBroken(PORT, name, detail) from error
-    return laws
+    checks = {law.__name__: _on_a_loop(law) for law in (*VALUES, *OPS, *CONCURRENT)}
+    checks[model.__name__] = lambda probe: model(probe, examples)
+    return run_laws(laws, checks, lambda law: StoreProbe(make, advance, law))
+
+
+def _on_a_loop(law: Law) -> Callable[[StoreProbe], None]:
+    return lambda probe: asyncio.run(law(probe))
 
 
 def conform(host: Host, name: str) -> tuple[str, ...]:

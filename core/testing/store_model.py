@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import AtomicOp, CompareAndSet, Incr, Lease, Store, Take
-from tokenwire.core.testing.store_bench import Bench
+from tokenwire.core.testing.store_probe import StoreProbe
 
 __all__ = ("Model", "model")
 
@@ -148,10 +148,10 @@ async def _ask(store: Store, call: Do, spaces: tuple[str, ...]) -> Answer | str:
         return "refused"
 
 
-def model(bench: Bench, examples: int) -> None:
+def model(probe: StoreProbe, examples: int) -> None:
     """Any sequence of calls answers as the model does."""
     with asyncio.Runner() as runner:
-        opened = bench.open()
+        opened = probe.open()
 
         async def enter() -> Store:
             return await opened.__aenter__()
@@ -161,13 +161,13 @@ def model(bench: Bench, examples: int) -> None:
 
         store = runner.run(enter())
         try:
-            _compare(bench, examples, store, runner.run)
+            _compare(probe, examples, store, runner.run)
         finally:
             runner.run(leave())
 
 
 def _compare(
-    bench: Bench, examples: int, store: Store, run: Callable[[Coroutine[Any, Any, None]], None]
+    probe: StoreProbe, examples: int, store: Store, run: Callable[[Coroutine[Any, Any, None]], None]
 ) -> None:
     @settings(
         max_examples=examples,
@@ -182,12 +182,12 @@ def _compare(
         run(play(calls))
 
     async def play(calls: list[Do]) -> None:
-        wanted, spaces = Model(), (bench.space(), bench.space())
+        wanted, spaces = Model(), (probe.space(), probe.space())
         for number, call in enumerate(calls):
             got, answer = await _ask(store, call, spaces), wanted.do(call)
             # Why: keys are independent, so the calls on this one are the whole story.
             if got != answer:
                 story = (str(past) for past in calls[: number + 1] if past.key == call.key)
-                bench.equal("; ".join(story), got, answer)
+                probe.equal("; ".join(story), got, answer)
 
     compare()

@@ -16,9 +16,9 @@ from tokenwire.core.detokenizer import Detokenizer
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.scripts import ScriptBook
-from tokenwire.core.testing.laws import LawBroken
-from tokenwire.core.testing.tokenizer_bench import PORT, TEXTS, MakeMachine, TokenizerBench
+from tokenwire.core.testing.laws import run_laws
 from tokenwire.core.testing.tokenizer_laws import LAWS as CHECKS
+from tokenwire.core.testing.tokenizer_probe import TEXTS, MakeMachine, TokenizerProbe
 
 __all__ = ("LAWS", "conform", "run_tokenizer_kit")
 
@@ -46,12 +46,11 @@ def run_tokenizer_kit(
     texts with one are left out. `examples`: how many generated texts a law is checked with.
     """
     texts, markers = tuple(texts), tuple(markers)
-    table = {law.__name__: law for law in CHECKS}
-    held = []
-    for name in laws:
-        bench = TokenizerBench(
+
+    def probe(law: str) -> TokenizerProbe:
+        return TokenizerProbe(
             tokenizer,
-            name,
+            law,
             texts=texts,
             markers=markers,
             normal=normal,
@@ -59,16 +58,8 @@ def run_tokenizer_kit(
             lacks=lacks,
             examples=examples,
         )
-        try:
-            table[name](bench)
-        except LawBroken:
-            raise
-        except Exception as error:
-            detail = f"wanted no exception, got {type(error).__name__}: {error}"
-            raise LawBroken(PORT, name, detail) from error
-        if not bench.was_skipped:
-            held.append(name)
-    return tuple(held)
+
+    return run_laws(laws, {law.__name__: law for law in CHECKS}, probe)
 
 
 def conform(host: Host, name: str) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from tokenwire.core.host import Host
 from tokenwire.core.ports.dialect import Dialect, Parser, ParserMaker, Template
 from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer
 from tokenwire.core.prompt import Segment, Segments
-from tokenwire.core.testing.dialect_bench import ANSWERS
 from tokenwire.core.testing.dialect_kit import LAWS, conform, run_dialect_kit
+from tokenwire.core.testing.dialect_probe import ANSWERS
 from tokenwire.core.testing.laws import LawBroken
 from tokenwire.plugins.dialects.hermes.maker import HermesMaker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate

@@ -7,7 +7,7 @@ import pytest
 from tests.plugins.dialects.reading import template_source
 from tokenwire.core.dialogue import Reasoning, Text, ToolCall, Turn
 from tokenwire.core.host import Host
-from tokenwire.core.testing.dialect_bench import ANSWERS
+from tokenwire.core.testing.dialect_probe import ANSWERS
 from tokenwire.core.testing.dialect_kit import (
     LAWS,
     conform,

@@ -24,7 +24,7 @@ from tokenwire.core.events import (
     TokenLogprob,
     Usage,
 )
-from tokenwire.core.testing.codec_bench import reading
+from tokenwire.core.testing.codec_probe import reading
 from tokenwire.core.testing.strategies import Shape, cuts, event_streams, sample
 from tokenwire.core.wire import SseReader, Stamp
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient

@@ -5,11 +5,10 @@ Knows no model family.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn, TypeVar, final
+from collections.abc import Iterator, Sequence
+from typing import final
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tokenwire.core.dialogue import Dialogue, Reasoning, Text, ToolCall, ToolSpec, Turn
@@ -19,24 +18,20 @@ from tokenwire.core.fold import Answer, Part, fold
 from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup, PartEvent, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
-from tokenwire.core.testing.laws import LawBench, LawBroken
+from tokenwire.core.testing.laws import Probe
 
 __all__ = (
     "ANSWERS",
     "CALLS",
-    "PORT",
     "SETUPS",
     "THOUGHTS",
     "TOOLS",
-    "DialectBench",
+    "DialectProbe",
     "asking",
     "deltas",
     "parts_of",
     "turn_parts",
 )
-
-PORT = "dialect"
-T = TypeVar("T")
 
 NOW = 1_700_000_000.0
 SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "description": "any text"}}}'
@@ -74,8 +69,10 @@ def parts_of(events: Sequence[PartEvent]) -> tuple[Part, ...]:
 
 
 @final
-class DialectBench(LawBench):
+class DialectProbe(Probe):
     """For one run of one law."""
+
+    port = "dialect"
 
     def __init__(
         self,
@@ -89,14 +86,13 @@ class DialectBench(LawBench):
         held: int,
         state_bytes: int,
     ) -> None:
+        super().__init__(law, examples=examples)
         self.template = template
         self.maker = maker
         self.tokenizer = tokenizer
         self.answers = answers
         self.held = held
         self.state_bytes = state_bytes
-        self._law = law
-        self._examples = examples
 
     def parse(self, setup: ParserSetup, pieces: Sequence[Piece | str]) -> list[PartEvent]:
         """All events of one answer."""
@@ -148,33 +144,6 @@ class DialectBench(LawBench):
             if not whole.endswith(behind):
                 self.broken(f"an answer ends with {whole[-80:]!r}, another with {behind!r}")
             yield turn, whole[len(prompt) : len(whole) - len(behind)]
-
-    def every(self, strategy: st.SearchStrategy[T], check: Callable[[T], None]) -> None:
-        """Check what the strategy makes: the same examples on every run."""
-
-        @settings(
-            max_examples=self._examples,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(strategy)
-        def run(value: T) -> None:
-            check(value)
-
-        run()
-
-    def equal(self, what: str, got: object, wanted: object) -> None:
-        if got != wanted:
-            self.broken(f"{what}: wanted {wanted!r:.400}, got {got!r:.400}")
-
-    def true(self, what: str, holds: bool) -> None:
-        if not holds:
-            self.broken(what)
-
-    def broken(self, detail: str) -> NoReturn:
-        raise LawBroken(PORT, self._law, detail)
 
 
 def as_piece(piece: Piece | str) -> Piece:

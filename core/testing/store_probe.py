@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import NoReturn, TypeAlias, final
+from typing import TypeAlias, final
 from uuid import uuid4
 
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import Store
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import Probe, short
 
-__all__ = ("PORT", "Advance", "Bench", "Make")
-
-PORT = "store"
+__all__ = ("Advance", "Make", "StoreProbe")
 
 Make: TypeAlias = Callable[[], AbstractAsyncContextManager[Store]]
 Advance: TypeAlias = Callable[[float], Awaitable[object]]
 
 
 @final
-class Bench:
+class StoreProbe(Probe):
     """For one run of one law."""
 
+    port = "store"
+
     def __init__(self, make: Make, advance: Advance, law: str) -> None:
+        super().__init__(law)
         self.open = make
         self.advance = advance
-        self._law = law
         self._stem = f"kit:{law}:{uuid4().hex}"
         self._spaces = 0
 
@@ -34,17 +34,6 @@ class Bench:
         """A namespace that nobody has used."""
         self._spaces += 1
         return f"{self._stem}:{self._spaces}"
-
-    def equal(self, what: str, got: object, wanted: object) -> None:
-        if got != wanted:
-            self.broken(f"{what}: wanted {_short(wanted)}, got {_short(got)}")
-
-    def true(self, what: str, holds: bool) -> None:
-        if not holds:
-            self.broken(what)
-
-    def broken(self, detail: str) -> NoReturn:
-        raise LawBroken(PORT, self._law, detail)
 
     async def refuses(self, what: str, call: Awaitable[object]) -> None:
         """StoreError and nothing else."""
@@ -55,9 +44,4 @@ class Bench:
         except Exception as error:
             self.broken(f"{what}: wanted StoreError, got {type(error).__name__}: {error}")
         else:
-            self.broken(f"{what}: wanted StoreError, got the answer {_short(got)}")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"
+            self.broken(f"{what}: wanted StoreError, got the answer {short(got)}")

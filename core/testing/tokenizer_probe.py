@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NoReturn, Protocol, TypeAlias, final
+from typing import Protocol, TypeAlias, final
 
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
-from tokenwire.core.testing.laws import LawBench, LawBroken
+from tokenwire.core.testing.laws import Probe
 from tokenwire.core.token_ids import TokenIds
 
-__all__ = ("PORT", "TEXTS", "Machine", "MakeMachine", "TokenizerBench")
-
-PORT = "tokenizer"
+__all__ = ("TEXTS", "Machine", "MakeMachine", "TokenizerProbe")
 
 TEXTS = (
     "",
@@ -43,8 +40,10 @@ MakeMachine: TypeAlias = Callable[[PieceTable], Machine]
 
 
 @final
-class TokenizerBench(LawBench):
+class TokenizerProbe(Probe):
     """For one run of one law."""
+
+    port = "tokenizer"
 
     def __init__(
         self,
@@ -58,6 +57,7 @@ class TokenizerBench(LawBench):
         lacks: Callable[[str], bool],
         examples: int,
     ) -> None:
+        super().__init__(law, examples=examples)
         self.tokenizer = tokenizer
         self.texts = tuple(text for text in texts if not any(map(lacks, text)))
         special = [token.text for token in tokenizer.vocabulary.added if token.special]
@@ -66,11 +66,9 @@ class TokenizerBench(LawBench):
         self.forbidden = (*self.specials, *markers)
         self.ids = {token.text: token.id for token in tokenizer.vocabulary.added}
         self.normal = normal
-        self._law = law
         self._machine = machine
         self._lacks = lacks
         self._table = PieceTable(tokenizer)
-        self._examples = examples
 
     def plain_text(self) -> st.SearchStrategy[str]:
         """Any text of assigned characters, none private, all of them in the vocabulary."""
@@ -94,30 +92,3 @@ class TokenizerBench(LawBench):
         for text in self.texts:
             check(text)
         self.every(self.plain_text(), check)
-
-    def every(self, strategy: st.SearchStrategy[str], check: Callable[[str], None]) -> None:
-        """Check what the strategy makes: the same texts on every run."""
-
-        @settings(
-            max_examples=self._examples,
-            derandomize=True,
-            database=None,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(strategy)
-        def run(text: str) -> None:
-            check(text)
-
-        run()
-
-    def equal(self, what: str, got: object, wanted: object) -> None:
-        if got != wanted:
-            self.broken(f"{what}: wanted {wanted!r:.300}, got {got!r:.300}")
-
-    def true(self, what: str, holds: bool) -> None:
-        if not holds:
-            self.broken(what)
-
-    def broken(self, detail: str) -> NoReturn:
-        raise LawBroken(PORT, self._law, detail)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, NoReturn, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.testing.laws import LawBench, LawBroken
+from tokenwire.core.testing.laws import Probe
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     EngineCard,
@@ -21,9 +21,8 @@ from tokenwire.core.tokens import (
     TokenJob,
 )
 
-__all__ = ("PORT", "Answer", "EngineBench", "Make")
+__all__ = ("Answer", "EngineProbe", "Make")
 
-PORT = "engine"
 GREEDY = JobSampling(temperature=0.0)
 
 Make: TypeAlias = Callable[[], AbstractAsyncContextManager[Engine] | Engine]
@@ -71,8 +70,10 @@ class Answer:
 
 
 @final
-class EngineBench(LawBench):
-    """For one run of one law: one engine, read by a task until the bench closes."""
+class EngineProbe(Probe):
+    """For one run of one law: one engine, read by a task until the probe closes."""
+
+    port = "engine"
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class EngineBench(LawBench):
         patience_s: float,
         quiet_s: float,
     ) -> None:
+        super().__init__(law)
         self.engine = engine
         self.card: EngineCard = engine.status().card
         self.prompts = tuple(prompts) or _prompts(self.card)
@@ -95,7 +97,6 @@ class EngineBench(LawBench):
         """Deltas of jobs that nobody asked for."""
         self.has_ended = asyncio.Event()
         """`batches` is over."""
-        self._law = law
         self._patience_s = patience_s
         self._answers: dict[tuple[str, int], Answer] = {}
         self._count = 0
@@ -150,21 +151,10 @@ class EngineBench(LawBench):
         """Whether the card declares them all; a law about others has nothing to say."""
         return all(self.card.can(each) for each in capabilities)
 
-    def equal(self, what: str, got: object, wanted: object) -> None:
-        if got != wanted:
-            self.broken(f"{what}: wanted {_short(wanted)}, got {_short(got)}")
-
-    def true(self, what: str, holds: bool) -> None:
-        if not holds:
-            self.broken(what)
-
     def ended_well(self, answer: Answer) -> None:
         finish = answer.finish
         if finish is not None and finish.kind is FinishKind.ERROR:
             self.broken(f"job {answer.job.job} failed: {finish.cause.value}: {finish.message}")
-
-    def broken(self, detail: str) -> NoReturn:
-        raise LawBroken(PORT, self._law, detail)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
@@ -195,8 +185,3 @@ def _prompts(card: EngineCard) -> tuple[TokenIds, ...]:
         TokenIds(ids[(start * 11 + step * 7) % len(ids)] for step in range(length))
         for start in range(1, 4)
     )
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}... ({len(text)} characters)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias, final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,13 +13,12 @@ from tokenwire.core.events import Event
 from tokenwire.core.fold import Answer, fold
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.testing.codec_compare import normal
-from tokenwire.core.testing.laws import LawBroken
+from tokenwire.core.testing.laws import Probe
 from tokenwire.core.testing.strategies import Shape, event_streams, sample
 from tokenwire.core.wire import HttpRequest, Stamp
 
-__all__ = ("PORT", "STAMP", "Bench", "Example", "Law", "Read", "reading", "shape_for")
+__all__ = ("STAMP", "CodecProbe", "Example", "Law", "Read", "reading", "shape_for")
 
-PORT: Final = "codec"
 STAMP: Final = Stamp("req_kit", 1_700_000_000.25, b"0123456789abcdef")
 
 Read: TypeAlias = Callable[[Call, Iterable[bytes]], Iterable[Event]]
@@ -38,7 +37,7 @@ def reading(client: CodecClient) -> Read:
 
 class Law(Struct, frozen=True):
     name: str
-    check: Callable[[Bench], None]
+    check: Callable[[CodecProbe], None]
     needs_reply: bool = False
     needs_read: bool = False
 
@@ -48,8 +47,11 @@ class Example(Struct, frozen=True):
     asked: Call | Query
 
 
-class Bench:
+@final
+class CodecProbe(Probe):
     """One law's view of the codec under test."""
+
+    port = "codec"
 
     def __init__(
         self,
@@ -62,13 +64,13 @@ class Bench:
         drawn: dict[Shape, list[list[Event]]],
         law: str,
     ) -> None:
+        super().__init__(law)
         self.codec = codec
         self.examples = examples
         self.count = count
         self._read = read
         self._drawn = drawn
         self._call = call
-        self._law = law
 
     @property
     def gives_calls(self) -> bool:
@@ -80,8 +82,8 @@ class Bench:
         assert self._call is not None
         return self._call
 
-    def broken(self, detail: str) -> LawBroken:
-        return LawBroken(PORT, self._law, f"{self.codec.name}: {detail}")
+    def broken(self, detail: str) -> NoReturn:
+        super().broken(f"{self.codec.name}: {detail}")
 
     def asking(self, shape: Shape, *, stream: bool) -> Call:
         """The example's call, asking for what `shape` brings."""
@@ -105,7 +107,7 @@ class Bench:
 
     def read(self, call: Call, chunks: Sequence[bytes]) -> list[Event]:
         if self._read is None:
-            raise self.broken("gives calls, so that the kit needs `read`")
+            self.broken("gives calls, so that the kit needs `read`")
         return list(self._read(call, chunks))
 
     def answer(self, call: Call, chunks: Sequence[bytes]) -> Answer:
@@ -116,7 +118,7 @@ class Bench:
         wanted = forgive(fold(events, len(got.choices)), got, self.codec.losses)
         losses = self.codec.losses
         if normal(wanted, losses) != normal(got, losses):
-            raise self.broken(
+            self.broken(
                 f"{what} differs from its events\n  events: {events}"
                 f"\n  wanted: {normal(wanted, losses)}\n  got:    {normal(got, losses)}"
             )
