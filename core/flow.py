@@ -169,6 +169,7 @@ class Flow:
     ) -> None:
         began = time.perf_counter()
         model = self._model(call.model)
+        model.check(call)
         card = model.engine().card
         name, tail = await self._script(request, model)
         if name:

@@ -78,6 +78,7 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
         ),
         mock=config.engine.plugin == "mock",
         revision=config.revision,
+        unknown_fields=config.parse.unknown_fields,
     )
     return ModelParts(model, services, dialect.name, why)
 

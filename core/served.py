@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import final
+import logging
+from typing import Literal, final
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from tokenwire.core.call import Call, ModelInfo
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
-from tokenwire.core.errors import ErrorKind, ServiceError
+from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
 from tokenwire.core.generation import Generation
 from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
@@ -20,6 +21,8 @@ from tokenwire.core.prompt import Prompt
 from tokenwire.core.rendering import Renderer
 
 __all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
+
+log = logging.getLogger("tokenwire.served")
 
 INLINE_CHARACTERS = 8_000
 """Prompts up to this long are encoded in the event loop: a thread costs more than it saves."""
@@ -61,6 +64,7 @@ class ServedModel:
         jobs: JobBuilder,
         mock: bool,
         revision: str = "",
+        unknown_fields: Literal["keep", "warn", "refuse"] = "keep",
     ) -> None:
         self.name = name
         self.revision = revision
@@ -68,6 +72,7 @@ class ServedModel:
         self.renderer = renderer
         self.jobs = jobs
         self.is_mock = mock
+        self._unknown_fields = unknown_fields
         self.dispatcher: Dispatcher | None = None
         self.problem = "its engine is loading"
         self._tokenizer = tokenizer
@@ -79,6 +84,19 @@ class ServedModel:
         if self.dispatcher is None:
             raise _not_ready(self.name, self.problem)
         return self.dispatcher
+
+    def check(self, call: Call) -> None:
+        """Does with fields that the protocol does not read what `parse.unknown_fields` says."""
+        if not call.unknown or self._unknown_fields == "keep":
+            return
+        names = ", ".join(call.unknown)
+        if self._unknown_fields == "refuse":
+            raise RequestError(
+                f"model {self.name!r} takes no unknown fields, got {names}",
+                param=call.unknown[0],
+                code="unknown_field",
+            )
+        log.warning("model %s: a request has unknown fields: %s", self.name, names)
 
     def info(self) -> ModelInfo:
         context = 0
