@@ -27,6 +27,7 @@ from tokenwire.core.wire import HttpRequest
 __all__ = (
     "BYTES",
     "HELLO",
+    "PATHS",
     "Doorman",
     "Told",
     "ask",
