@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 from collections.abc import Iterable
-from typing import final
+from typing import Annotated, TypeAlias, final
+
+import msgspec
+from msgspec import Meta
 
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Piece
@@ -18,6 +21,8 @@ __all__ = ("Detokenizer", "PieceTable")
 NOTHING: dict[int, Piece] = {}
 LONGEST_PREFIX = 3
 """Bytes of a UTF-8 character that may wait for the rest."""
+
+State: TypeAlias = tuple[Annotated[bytes, Meta(max_length=LONGEST_PREFIX)], bool]
 
 
 @final
@@ -69,9 +74,7 @@ class PieceTable:
     def decode(self, ids: Iterable[int]) -> str:
         """All text of `ids`, special tokens spelled."""
         machine = Detokenizer(self)
-        text = "".join([machine.push(id).text for id in ids])
-        machine.flush()
-        return text
+        return "".join([machine.push(id).text for id in ids])
 
 
 def _piece(id: int, data: bytes, special: bool) -> Piece | None:
@@ -86,7 +89,7 @@ class Detokenizer:
     A finished character is sent with the id that finishes it, whatever else that id begins. Bytes
     that cannot become a character give U+FFFD, one for each longest prefix that could have (Unicode
     3.9, which is what the library does in byte-level vocabularies). A character that is unfinished
-    where its text ends, at the end or at a special token, is dropped.
+    where its text ends, at the end or at a special token, is dropped: there is no tail to ask for.
     """
 
     __slots__ = ("_pending", "_ready", "_strip", "_table")
@@ -123,20 +126,11 @@ class Detokenizer:
         self._ready = NOTHING if self._pending or self._strip else table.whole
         return piece
 
-    def flush(self) -> Piece | None:
-        """The end. An unfinished character is dropped, in every mode alike: there is no tail."""
-        self._pending, self._ready = b"", NOTHING if self._strip else self._table.whole
-        return None
-
     def save(self) -> tuple[bytes, bool]:
         """State as builtins: the bytes that wait, and whether a leading space is still to go."""
         return self._pending, self._strip
 
     def restore(self, state: object) -> None:
-        """Take what `save` gave. Raises ValueError for anything else."""
-        match state:
-            case [bytes(pending), bool(strip)] if len(pending) <= LONGEST_PREFIX:
-                self._pending, self._strip = pending, strip
-                self._ready = NOTHING if pending or strip else self._table.whole
-            case _:
-                raise ValueError(f"a detokenizer's state is (bytes, bool), got {state!r:.80}")
+        """Take what `save` gave. Raises msgspec.ValidationError for anything else."""
+        self._pending, self._strip = msgspec.convert(state, State)
+        self._ready = NOTHING if self._pending or self._strip else self._table.whole

@@ -80,7 +80,8 @@ class Parser(ABC):
 
     @abstractmethod
     def restore(self, state: object) -> None:
-        """Take what `save` gave, in a fresh parser of the same setup."""
+        """Take what `save` gave, in a fresh parser of the same setup. Raises
+        msgspec.ValidationError for anything else."""
 
 
 class ParserMaker(ABC):

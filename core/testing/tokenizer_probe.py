@@ -31,7 +31,6 @@ class Machine(Protocol):
     """What `Detokenizer` is to its caller."""
 
     def push(self, id: int) -> Piece: ...
-    def flush(self) -> Piece | None: ...
     def save(self) -> object: ...
     def restore(self, state: object) -> None: ...
 
@@ -80,9 +79,7 @@ class TokenizerProbe(Probe):
 
     def pieces(self, ids: TokenIds) -> list[str]:
         machine = self.machine()
-        texts = [machine.push(id).text for id in ids]
-        tail = machine.flush()
-        return texts if tail is None else [*texts, tail.text]
+        return [machine.push(id).text for id in ids]
 
     def decode(self, ids: TokenIds) -> str:
         return "".join(self.pieces(ids))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, final
+from typing import Literal, TypeAlias, final
 
 from tokenwire.core.events import PartDelta, PartEnd, PartStart
 from tokenwire.core.ports.dialect import PartEvent
 
-__all__ = ("Emitter",)
+__all__ = ("Emitter", "OpenPart")
+
+OpenPart: TypeAlias = Literal["", "text", "reasoning", "tool_call"]
 
 
 @final
@@ -19,7 +21,7 @@ class Emitter:
     def __init__(self, choice: int) -> None:
         self._choice = choice
         self._events: list[PartEvent] = []
-        self.is_open = ""
+        self.is_open: OpenPart = ""
 
     def text(self, kind: Literal["text", "reasoning"], text: str, end: int) -> None:
         """More text of `kind`; nothing for "". `end`: raw characters read where it ends."""

@@ -6,13 +6,28 @@ Lenient: brackets are counted, not matched, so that what a model wrote comes out
 from __future__ import annotations
 
 import re
-from typing import Final, final
+from typing import Final, Literal, TypeAlias, final
 
-__all__ = ("JsonCursor",)
+from msgspec import Struct
+
+__all__ = ("CursorState", "JsonCursor")
+
+Kind: TypeAlias = Literal["", '"', "{", "[", "scalar"]
 
 IN_STRING: Final = re.compile(r'["\\]')
 IN_NESTED: Final = re.compile(r'["{}\[\]<]')
+KINDS: Final[dict[str, Kind]] = {'"': '"', "{": "{", "[": "["}
 AFTER_SCALAR: Final = re.compile(r'[\s,:{}\[\]"<]')
+
+
+class CursorState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """As msgspec's `convert` gives it back."""
+
+    kind: Kind
+    depth: int
+    is_escaped: bool
+    in_string: bool
+    is_over: bool
 
 
 @final
@@ -22,7 +37,7 @@ class JsonCursor:
     __slots__ = ("_depth", "_kind", "in_string", "is_escaped", "is_over")
 
     def __init__(self) -> None:
-        self._kind = ""
+        self._kind: Kind = ""
         self._depth = 0
         self.is_escaped = False
         self.in_string = False
@@ -33,7 +48,7 @@ class JsonCursor:
         a marker; `skip` goes over it), or at the text's end."""
         if not self._kind and at < len(text):
             first = text[at]
-            self._kind = first if first in '"{[' else "scalar"
+            self._kind = KINDS.get(first, "scalar")
             if first == '"':
                 self.in_string = True
                 at += 1
@@ -80,10 +95,10 @@ class JsonCursor:
             self.is_over = self._depth <= 0
         return at + 1
 
-    def save(self) -> list[object]:
-        return [self._kind, self._depth, self.is_escaped, self.in_string, self.is_over]
+    def save(self) -> CursorState:
+        return CursorState(self._kind, self._depth, self.is_escaped, self.in_string, self.is_over)
 
-    def restore(self, state: list[object]) -> None:
-        kind, depth, escaped, in_string, over = state
-        self._kind, self._depth = str(kind), int(depth)  # type: ignore[call-overload]
-        self.is_escaped, self.in_string, self.is_over = bool(escaped), bool(in_string), bool(over)
+    def restore(self, state: CursorState) -> None:
+        self._kind, self._depth = state.kind, state.depth
+        self.is_escaped, self.in_string = state.is_escaped, state.in_string
+        self.is_over = state.is_over

@@ -13,6 +13,7 @@ from typing import Final, final
 
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.json_stream import JsonCursor
+from tokenwire.plugins.dialects.hermes.state import CallState, Place, Wrote
 
 __all__ = ("CallReader", "Outcome")
 
@@ -42,12 +43,12 @@ class CallReader:
 
     def __init__(self, held: str) -> None:
         """`held`: the marker before the call, which is text again if no call comes of it."""
-        self._place = "open"  # open, member, colon, value, key, name, arguments, other
+        self._place: Place = "open"
         self._key = ""
         self._word = ""
         self._waiting = ""
         self._cursor = JsonCursor()
-        self._wrote = ""  # of the arguments: "" nothing, "part", "all"
+        self._wrote: Wrote = ""
         self.held = held
         self.is_started = False
 
@@ -121,7 +122,7 @@ class CallReader:
             return at, Outcome.BROKEN
         return at + 1, Outcome.MORE
 
-    def _begin(self, place: str) -> None:
+    def _begin(self, place: Place) -> None:
         self._place = place
         self._word = ""
         self._cursor = JsonCursor()
@@ -191,18 +192,20 @@ class CallReader:
         emit.close()
         return at, Outcome.DONE
 
-    def save(self) -> list[object]:
-        return [
+    def save(self) -> CallState:
+        return CallState(
             self._place, self._key, self._word, self._waiting, self._cursor.save(), self.held,
             self.is_started, self._wrote,
-        ]  # fmt: skip
+        )  # fmt: skip
 
-    def restore(self, state: list[object]) -> None:
-        place, key, word, waiting, cursor, held, started, wrote = state
-        self._place, self._key, self._word = str(place), str(key), str(word)
-        self._waiting, self.held, self._wrote = str(waiting), str(held), str(wrote)
-        self.is_started = bool(started)
-        self._cursor.restore(cursor)  # type: ignore[arg-type]
+    @classmethod
+    def restored(cls, state: CallState) -> CallReader:
+        reader = cls(state.held)
+        reader._place, reader._key, reader._word = state.place, state.key, state.word
+        reader._waiting, reader._wrote = state.waiting, state.wrote
+        reader.is_started = state.is_started
+        reader._cursor.restore(state.cursor)
+        return reader
 
 
 def _decode(literal: str) -> str:

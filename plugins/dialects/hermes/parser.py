@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+import msgspec
+
 from tokenwire.core.events import PartDelta
 from tokenwire.core.ports.dialect import Parser, ParserSetup, PartEvent
 from tokenwire.core.prompt import Phase, Piece
@@ -32,15 +34,14 @@ from tokenwire.plugins.dialects.hermes.markers import (
     THINK_END,
 )
 from tokenwire.plugins.dialects.hermes.spacing import Spacing
+from tokenwire.plugins.dialects.hermes.state import ParserState, State
 
 __all__ = ("HermesParser",)
 
 
 @final
 class HermesParser(Parser):
-    """States: text, reasoning, draft (a call in open reasoning), call, after (behind its JSON).
-
-    A step takes the buffer from an index and gives the next one; it sets `_waits` where it needs
+    """A step takes the buffer from an index and gives the next one; it sets `_waits` where it needs
     more text to decide, and then the rest of the buffer is held.
     """
 
@@ -51,7 +52,7 @@ class HermesParser(Parser):
         self._calls = setup.parse_tools
         self._emit = Emitter(setup.choice)
         self._reader: CallReader | None = None
-        self._state = "reasoning" if self._reasons and setup.phase == "reasoning" else "text"
+        self._state: State = "reasoning" if self._reasons and setup.phase == "reasoning" else "text"
         self._is_opening = True  # nothing but white space has come
         self._space = Spacing(self._emit, trims=self._state == "reasoning")
         self._had_call = False
@@ -279,17 +280,15 @@ class HermesParser(Parser):
 
     def save(self) -> object:
         call = None if self._reader is None else self._reader.save()
-        return [
+        return msgspec.to_builtins(ParserState(
             self._state, self._is_opening, self._had_call, self._held, self._read,
             self._space.blank, self._space.trims, self._emit.is_open, call,
-        ]  # fmt: skip
+        ))  # fmt: skip
 
     def restore(self, state: object) -> None:
-        assert isinstance(state, (list, tuple))
-        self._state, self._is_opening, self._had_call, self._held, self._read = state[:5]
-        self._space.blank, self._space.trims, self._emit.is_open, call = state[5:]
-        self._reader = None
-        if call is not None:
-            self._reader = CallReader("")
-            self._reader.restore(call)
+        was = msgspec.convert(state, ParserState)
+        self._state, self._is_opening, self._had_call = was.state, was.is_opening, was.had_call
+        self._held, self._read, self._emit.is_open = was.held, was.read, was.is_open
+        self._space.blank, self._space.trims = was.blank, was.trims
+        self._reader = None if was.call is None else CallReader.restored(was.call)
         self._settle()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+import msgspec
+
 from tokenwire.core.events import PartDelta, PartEnd, PartStart
 from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup, PartEvent
 from tokenwire.core.prompt import Phase, Piece
@@ -47,7 +49,7 @@ class PlainParser(Parser):
         return [self._is_open, self._read]
 
     def restore(self, state: object) -> None:
-        self._is_open, self._read = state  # type: ignore[misc]
+        self._is_open, self._read = msgspec.convert(state, tuple[bool, int])
 
 
 @final

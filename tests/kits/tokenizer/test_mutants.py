@@ -119,9 +119,6 @@ class Bare:
         piece, self.sent = text[len(self.sent) :], text
         return Piece(piece, False, id)
 
-    def flush(self):
-        return None
-
     def save(self):
         return [self.data, self.sent]
 
@@ -130,18 +127,19 @@ class Bare:
 
 
 class Late:
-    """Sends everything with the flush."""
+    """Sends the rest of a run of one letter when another comes."""
 
     def __init__(self, table) -> None:
         self.inner = Detokenizer(table)
-        self.text = ""
+        self.last = self.held = ""
 
     def push(self, id):
-        self.text += self.inner.push(id).text
-        return Piece("", False, id)
-
-    def flush(self):
-        return Piece(self.text)
+        text = self.inner.push(id).text
+        if text.isalpha() and text == self.last:
+            self.held += text
+            return Piece("", False, id)
+        text, self.last, self.held = self.held + text, text, ""
+        return Piece(text, False, id)
 
     def save(self):
         return self.inner.save()
@@ -159,9 +157,6 @@ class Forgets:
     def push(self, id):
         return self.inner.push(id)
 
-    def flush(self):
-        return self.inner.flush()
-
     def save(self):
         return None
 
@@ -174,16 +169,16 @@ def shared():
     last = {}
 
     class Shared(Forgets):
+        def __init__(self, table) -> None:
+            super().__init__(table)
+            last.clear()
+
         def push(self, id):
             if "state" in last:
                 self.inner.restore(last["state"])
             piece = self.inner.push(id)
             last["state"] = self.inner.save()
             return piece
-
-        def flush(self):
-            last.clear()
-            return self.inner.flush()
 
         def save(self):
             return self.inner.save()

@@ -7,7 +7,6 @@ import pytest
 from tests.plugins.dialects.reading import template_source
 from tokenwire.core.dialogue import Reasoning, Text, ToolCall, Turn
 from tokenwire.core.host import Host
-from tokenwire.core.testing.dialect_probe import ANSWERS
 from tokenwire.core.testing.dialect_kit import (
     LAWS,
     conform,
@@ -15,6 +14,7 @@ from tokenwire.core.testing.dialect_kit import (
     conform_template,
     run_dialect_kit,
 )
+from tokenwire.core.testing.dialect_probe import ANSWERS
 from tokenwire.plugins.dialects.hermes.maker import HermesMaker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
 from tokenwire.plugins.dialects.jinja.settings import Settings
