@@ -14,9 +14,14 @@ from msgspec import Struct
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.signing import Keyring
 
-__all__ = ("Secret", "SecretWatch", "keyring", "read")
+__all__ = ("NO_KEYS", "Secret", "SecretWatch", "keyring", "read")
 
 SHORTEST_KEY = 16
+NO_KEYS = (
+    "server.keys is not set: signatures made now will not verify after a restart, nor on another"
+    " gateway"
+)
+"""For the log of whoever makes a random key instead."""
 
 
 class Secret(Struct, frozen=True):

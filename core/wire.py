@@ -1,14 +1,17 @@
-"""HTTP as values, and the two line formats that protocols stream: SSE and NDJSON. No protocol."""
+"""HTTP as values, and the line format that protocols stream: SSE. No protocol."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from hashlib import sha256
+from math import ceil
 from typing import Final, final
 
 import msgspec
 from msgspec import Struct
+
+from tokenwire.core.errors import CallError
 
 __all__ = (
     "HttpReply",
@@ -19,6 +22,7 @@ __all__ = (
     "Stamp",
     "escape_breaks",
     "json_text",
+    "retry_after",
     "sse",
 )
 
@@ -51,6 +55,13 @@ class HttpReply(Struct, frozen=True):
     content_type: str
     body: bytes
     headers: Mapping[str, str] = NO_HEADERS
+
+
+def retry_after(error: CallError) -> dict[str, str]:
+    """The header Retry-After (RFC 9110, 10.2.3: whole seconds), where the error has a time."""
+    if error.retry_after is None:
+        return {}
+    return {"retry-after": str(max(1, ceil(error.retry_after)))}
 
 
 class Stamp(Struct, frozen=True):

@@ -7,16 +7,19 @@ from pathlib import Path
 
 from cyclopts import App
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tokenwire.core.call import Call
 from tokenwire.core.cli.painting import legend, paint, span_table
-from tokenwire.core.cli.serving import choose
+from tokenwire.core.cli.serving import choose, host_of
 from tokenwire.core.cli.shell import Shell
 from tokenwire.core.config import Config, ModelConfig
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.factory import Services
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.prompt import Piece, Prompt
+from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.settings import nearest
 from tokenwire.core.wire import HttpRequest
 
@@ -56,16 +59,18 @@ def add(app: App, shell: Shell) -> None:
         except OSError as error:
             raise ConfigError(f"{request}: cannot be read: {error.strerror}") from error
         chosen = choose(config, shell)
-        call = decode(shell.host(), protocol, body)
-        _show(explained(chosen, shell.host(), call, time.time()), shell)
+        host = host_of(chosen, shell)
+        call = decode(chosen, host, protocol, body)
+        _show(explained(chosen, host, call, time.time()), shell)
         return 0
 
 
-def decode(host: Host, protocol: str, body: bytes) -> Call:
+def decode(config: Config, host: Host, protocol: str, body: bytes) -> Call:
     """The call that a body is in a protocol. Raises RequestError, or ConfigError for a protocol
     that asks nothing."""
     host.codecs.find(protocol, "--protocol")
-    codec = host.codecs.build(protocol, {}, lone_services())
+    settings = config.plugins.get(protocol, {})
+    codec = host.codecs.build(protocol, settings, lone_services(), f"plugins.{protocol}")
     for route in codec.routes:
         if route.method != "POST":
             continue
@@ -80,11 +85,19 @@ def explained(config: Config, host: Host, call: Call, now: float) -> Explained:
     """What `call` becomes for its model. Raises ConfigError for a model that is not configured."""
     from tokenwire.core.model_parts import assemble
 
-    model = assemble(_model(config, call.model), host, lone_services()).model
+    model = assemble(_model(config, call.model), host, _services(host)).model
     tokenizer = model.renderer.tokenizer
     prompt = model.renderer.prompt(call.dialogue, now, spans=True)
     machine = PieceTable(tokenizer).detokenizer()
     return Explained(prompt, tuple(machine.push(id) for id in prompt.ids))
+
+
+def _services(host: Host) -> Services:
+    """Scripts too, of which there are none here: a tokenizer of theirs then knows bytes alone."""
+    services = lone_services()
+    if "memory" not in host.stores:
+        return services
+    return replace(services, scripts=ScriptBook(host.build("store", "memory")))
 
 
 def _model(config: Config, name: str) -> ModelConfig:

@@ -10,11 +10,12 @@ from cyclopts import App
 from tokenwire.core.cli.shell import Shell
 from tokenwire.core.config import Config, ModelConfig, PluginUse
 from tokenwire.core.config_check import check
-from tokenwire.core.config_file import load, overlay, refuse_public_mock, with_mock
+from tokenwire.core.config_file import load, overlay
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import Host
+from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 
-__all__ = ("add", "choose", "default_config")
+__all__ = ("add", "choose", "default_config", "host_of")
 
 SMOLLM2 = Path("models/smollm2/tokenizer.json")
 
@@ -46,9 +47,7 @@ def add(app: App, shell: Shell) -> None:
         """
         from tokenwire.core.server.lifecycle import run
 
-        chosen = choose(config, shell, mock=mock, host=host, port=port)
-        refuse_public_mock(chosen)
-        return run(chosen)
+        return run(choose(config, shell, mock=mock, host=host, port=port))
 
     config_commands = App(name="config", help="Look at configuration files.")
     app.command(config_commands)
@@ -62,11 +61,11 @@ def add(app: App, shell: Shell) -> None:
         file
             A YAML or TOML file.
         """
-        read = load(file, environ=shell.environ)
-        for warning in (*read.warnings, *check(read, _host(read, shell), str(file))):
+        chosen = choose(file, shell)
+        for warning in chosen.warnings:
             shell.warn(warning)
-        refuse_public_mock(read)
-        shell.say(f"{file}: can be used: {_summary(read)}")
+        refuse_public_mock(chosen)
+        shell.say(f"{file}: can be used: {_summary(chosen)}")
         return 0
 
 
@@ -85,7 +84,7 @@ def choose(
     else:
         config = load(file, environ=shell.environ)
     config = _with_options(config, host, port)
-    warnings = check(config, _host(config, shell), str(file or "the default"))
+    warnings = check(config, host_of(config, shell), str(file or "the default"))
     if mock or config.enable_mock:
         config = with_mock(config)
     else:
@@ -115,7 +114,7 @@ def _with_options(config: Config, host: str | None, port: int | None) -> Config:
     return msgspec.structs.replace(config, server=server)
 
 
-def _host(config: Config, shell: Shell) -> Host:
+def host_of(config: Config, shell: Shell) -> Host:
     """The shell's, unless the configuration changes who wins."""
     if not config.replaces:
         return shell.host()

@@ -96,7 +96,10 @@ class Codec(ABC):
 
     @abstractmethod
     def encode_error(self, error: CallError, request_id: str) -> HttpReply:
-        """The protocol's own error body, with a 4xx or 5xx status and, where due, Retry-After."""
+        """The protocol's own error body, with a 4xx or 5xx status and `wire.retry_after(error)`.
+
+        Headers with the request's id are added by whoever sends it.
+        """
 
     def answer(self, query: Query, result: QueryResult) -> HttpReply:
         """Only for codecs whose decode gives queries."""

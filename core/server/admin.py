@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
-from typing import final
 
 import msgspec
-from litestar import Litestar, Request, Response, get, put
+from litestar import Litestar, Request, Response, delete, get, put
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 
 from tokenwire.core import __version__
 from tokenwire.core.config import ServerConfig
-from tokenwire.core.errors import CallError, ConfigError, ErrorKind, RequestError, ServiceError
+from tokenwire.core.errors import (
+    CallError,
+    ConfigError,
+    ErrorKind,
+    RequestError,
+    ServiceError,
+    StoreError,
+)
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.server.backend import Backend, Opened
 from tokenwire.core.server.edge import error_reply
@@ -22,7 +28,7 @@ from tokenwire.core.server.openapi import describe
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.wire import Route
 
-__all__ = ("Readiness", "admin_app")
+__all__ = ("admin_app",)
 
 log = logging.getLogger(__name__)
 JSON = "application/json"
@@ -32,28 +38,11 @@ Asked = Request[object, object, State]
 Handlers = list[HTTPRouteHandler]
 
 
-@final
-class Readiness:
-    """Whether to send traffic here."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self.draining = False
-
-    def state(self) -> tuple[bool, str]:
-        """Ready or not, and why not."""
-        if self.draining:
-            return False, "the server is shutting down"
-        return self._backend.ready()
-
-
-def admin_app(
-    opened: Opened, readiness: Readiness, metrics: Metrics, config: ServerConfig
-) -> Litestar:
+def admin_app(opened: Opened, metrics: Metrics, config: ServerConfig) -> Litestar:
     backend = opened.backend
     routes: list[Route] = []
     handlers = [
-        *_probes(backend, readiness, config, routes),
+        *_probes(backend, config, routes),
         *_figures(opened, metrics, routes),
         *_scripts(backend.scripts, routes),
         *_prompts(backend, config, routes),
@@ -71,15 +60,14 @@ def admin_app(
         logging_config=None,
         exception_handlers={
             CallError: _call_error,
+            StoreError: _store_error,
             HTTPException: _http_error,
             Exception: _bug,
         },
     )
 
 
-def _probes(
-    backend: Backend, readiness: Readiness, config: ServerConfig, routes: list[Route]
-) -> Handlers:
+def _probes(backend: Backend, config: ServerConfig, routes: list[Route]) -> Handlers:
     paths = ["/health"]
     alias = config.health_check
     if alias is not None and alias not in paths:
@@ -96,7 +84,7 @@ def _probes(
 
     @get("/ready", sync_to_thread=False)
     def ready() -> Response[bytes]:
-        is_ready, reason = readiness.state()
+        is_ready, reason = backend.ready()
         body: dict[str, object] = {
             "ready": is_ready,
             "models": list(backend.models()),
@@ -130,8 +118,14 @@ def _scripts(scripts: ScriptBook | None, routes: list[Route]) -> Handlers:
     if scripts is None:
         return []
     path = "/mock/scripts/{name}"
+    routes.append(Route("GET", "/mock/scripts", "The names of all scripts"))
     routes.append(Route("PUT", path, "Tell the mock what to produce"))
     routes.append(Route("GET", path, "What a script became"))
+    routes.append(Route("DELETE", path, "Forget a script"))
+
+    @get("/mock/scripts")
+    async def list_scripts() -> Response[bytes]:
+        return _reply(_json({"scripts": await scripts.names()}))
 
     @put("/mock/scripts/{name:str}")
     async def put_script(request: Asked) -> Response[bytes]:
@@ -144,10 +138,21 @@ def _scripts(scripts: ScriptBook | None, routes: list[Route]) -> Handlers:
         name = request.path_params["name"]
         script = await scripts.load(name)
         if script is None:
-            raise RequestError(f"there is no mock script {name!r}", kind=ErrorKind.NOT_FOUND)
+            raise _no_script(name)
         return _reply(_json(script))
 
-    return [put_script, get_script]
+    @delete("/mock/scripts/{name:str}", status_code=200)
+    async def delete_script(request: Asked) -> Response[bytes]:
+        name = request.path_params["name"]
+        if not await scripts.delete(name):
+            raise _no_script(name)
+        return _reply(_json({"name": name}))
+
+    return [list_scripts, put_script, get_script, delete_script]
+
+
+def _no_script(name: str) -> RequestError:
+    return RequestError(f"there is no mock script {name!r}", kind=ErrorKind.NOT_FOUND)
 
 
 def _prompts(backend: Backend, config: ServerConfig, routes: list[Route]) -> Handlers:
@@ -185,11 +190,19 @@ def _reply(body: bytes, status: int = 200) -> Response[bytes]:
 
 def _failed(error: CallError, headers: dict[str, str] | None = None) -> Response[bytes]:
     reply = error_reply(error)
-    return Response(reply.body, status_code=reply.status, media_type=JSON, headers=headers)
+    head = {**reply.headers, **(headers or {})}
+    return Response(reply.body, status_code=reply.status, media_type=JSON, headers=head)
 
 
 def _call_error(_: Asked, error: CallError) -> Response[bytes]:
     return _failed(error)
+
+
+def _store_error(request: Asked, error: StoreError) -> Response[bytes]:
+    """Its message may name machines of ours, so the client is not told it."""
+    log.warning("%s: %s", request.scope["path"], error)
+    message = "the store that keeps this cannot be reached now; the server's log says why"
+    return _failed(ServiceError(ErrorKind.UNAVAILABLE, message, retry_after=1.0))
 
 
 KINDS = {404: ErrorKind.NOT_FOUND, 405: ErrorKind.METHOD_NOT_ALLOWED}

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from tokenwire.core.config import Config
 from tokenwire.core.exchange import Exchange
+from tokenwire.core.plugin_rows import PluginRow
 from tokenwire.core.ports.observer import Observer
 from tokenwire.core.ports.store import Store
 from tokenwire.core.recent import RecentPrompt
@@ -20,14 +21,13 @@ from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.tokens import EngineStatus
 from tokenwire.core.wire import HttpRequest
 
-__all__ = ("Backend", "Handler", "Opened", "Opener", "PluginRow")
+__all__ = ("Backend", "Handler", "Opened", "Opener")
 
 
 class Handler(Protocol):
     """The flow: answers every request whose path is in `routes`."""
 
     routes: RouteTable
-    observers: list[Observer]
 
     async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
         """Guards, decodes, answers; errors in the protocol's own shape."""
@@ -61,20 +61,13 @@ class Backend(Protocol):
         """With `server.debug`: what a recent request was rendered to."""
         ...
 
+    def begin_drain(self) -> None:
+        """From now on not ready: send new calls elsewhere. What runs goes on."""
+        ...
+
     async def drain(self, timeout_s: float) -> None:
         """Let running calls end, abort those left after `timeout_s`, free everything."""
         ...
-
-
-class PluginRow(Struct, frozen=True):
-    """One line of `/plugins`. `settings`: the JSON Schema of what it can be told."""
-
-    kind: str
-    name: str
-    owner: str
-    version: str
-    summary: str
-    settings: Mapping[str, object]
 
 
 def _nothing() -> None:
@@ -90,6 +83,7 @@ class Opened(Struct, frozen=True):
     """Called once the backend is drained."""
 
 
-Opener: TypeAlias = Callable[[Config, Store | None], Awaitable[Opened]]
-"""Makes the backend of a process. The store is the one that all workers share; None: its own.
+Opener: TypeAlias = Callable[[Config, Store | None, Sequence[Observer]], Awaitable[Opened]]
+"""Makes the backend of a process. The store is the one that all workers share; None: its own. The
+observers are told of every call, beside those that plugins bring.
 A module's function, so that worker processes can import it."""

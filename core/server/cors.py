@@ -10,7 +10,7 @@ from tokenwire.core.wire import HttpReply
 
 __all__ = ("Cors",)
 
-EXPOSED = "retry-after, x-request-id, x-tokenwire-ignored"
+EXPOSED = "retry-after, request-id, x-request-id, x-tokenwire-ignored"
 EVERY_METHOD = ("DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT")
 
 Headers = tuple[tuple[str, str], ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,14 +25,14 @@ from tokenwire.core.server.backend import Handler
 from tokenwire.core.server.body import declared_length, decoded, is_gzip
 from tokenwire.core.server.carrier import Carrier, Head
 from tokenwire.core.server.cors import Cors
-from tokenwire.core.wire import HttpReply, HttpRequest
+from tokenwire.core.wire import HttpReply, HttpRequest, retry_after
+from tokenwire.core.work import request_ids
 
 __all__ = ("Edge", "error_reply")
 
 log = logging.getLogger(__name__)
 ADMIN = "admin"
 MOST_CANCELS, CANCEL_EVERY_S = 20, 0.05
-SAFE_ID = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 @final
@@ -82,7 +81,7 @@ class Edge:
             pass
         except Exception:
             log.exception("%s %s failed", head.method, head.path)
-            await self._refuse(ServiceError(), head.headers, carrier, codec)
+            await self._refuse(ServiceError(), carrier, codec)
         finally:
             await carrier.finish()
             self._count(codec, carrier.status)
@@ -94,7 +93,7 @@ class Edge:
         try:
             headers, body = await self._read(head, carrier)
         except RequestError as error:
-            await self._refuse(error, head.headers, carrier, codec)
+            await self._refuse(error, carrier, codec)
             return
         request = HttpRequest(head.method, head.path, headers, head.query, body)
         if codec is None:
@@ -123,24 +122,20 @@ class Edge:
     async def _refuse(
         self,
         error: CallError,
-        headers: Mapping[str, str],
         carrier: Carrier,
         codec: Codec | None,
     ) -> None:
-        """Say no, in the route's own shape, unless an answer has begun."""
+        """Say no, in the route's own shape and under an id of ours, unless an answer has begun."""
         if carrier.status:
             return
-        if codec is None:
-            reply = error_reply(error)
-        else:
-            given = headers.get("x-request-id", "")
-            request_id = given if SAFE_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
-            reply = codec.encode_error(error, request_id)
+        request_id = f"req_{secrets.token_hex(12)}"
+        reply = error_reply(error) if codec is None else codec.encode_error(error, request_id)
+        head = {**reply.headers, **dict(request_ids(request_id))}
         if error.kind is ErrorKind.UNSUPPORTED_MEDIA:
             # RFC 9110, 15.5.16: say which codings would have been taken.
-            reply = replace(reply, headers={**reply.headers, "accept-encoding": "gzip"})
+            head["accept-encoding"] = "gzip"
         with suppress(ClientGone):
-            await carrier.reply(reply)
+            await carrier.reply(replace(reply, headers=head))
 
     def _count(self, codec: Codec | None, status: int) -> None:
         key = (ADMIN if codec is None else codec.name, status)
@@ -164,7 +159,7 @@ class Edge:
 CODED = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-def error_reply(error: CallError, headers: Mapping[str, str] | None = None) -> HttpReply:
+def error_reply(error: CallError) -> HttpReply:
     """An error of a path that no protocol owns, in a shape that all clients can read."""
     body = {
         "type": "error",
@@ -175,4 +170,5 @@ def error_reply(error: CallError, headers: Mapping[str, str] | None = None) -> H
             "code": error.code,
         },
     }
-    return HttpReply(error.status, "application/json", msgspec.json.encode(body), headers or {})
+    encoded = msgspec.json.encode(body)
+    return HttpReply(error.status, "application/json", encoded, retry_after(error))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 
 from tokenwire.core import __version__
 from tokenwire.core.config import Config
 from tokenwire.core.errors import ConfigError, PluginError
 from tokenwire.core.mock_mode import refuse_public_mock
+from tokenwire.core.ports.observer import Observer
 from tokenwire.core.ports.store import Store
 from tokenwire.core.server.backend import Opened, Opener
 from tokenwire.core.server.listener import bind
@@ -20,11 +22,11 @@ from tokenwire.core.server.process import Started, live, run_loop
 __all__ = ("run",)
 
 
-async def _open(config: Config, store: Store | None) -> Opened:
+async def _open(config: Config, store: Store | None, observers: Sequence[Observer]) -> Opened:
     # Why here: the port is taken before anything heavy is imported.
     from tokenwire.core.server.opening import open_deployment
 
-    return await open_deployment(config, store)
+    return await open_deployment(config, store, observers)
 
 
 def run(config: Config, opener: Opener = _open) -> int:

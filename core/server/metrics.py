@@ -34,15 +34,17 @@ DURATION = METRICS["tokenwire_request_duration_seconds"]
 class Metrics(Observer):
     """Of one process, or (with `files`) of all workers of one server."""
 
-    def __init__(
-        self, statuses: Statuses, replies: Replies, files: MetricFiles | None = None
-    ) -> None:
+    def __init__(self, replies: Replies, files: MetricFiles | None = None) -> None:
         """`replies`: HTTP replies so far by (protocol, status)."""
-        self._statuses = statuses
+        self._statuses: Statuses = dict
         self._replies = replies
         self._files = files
         self._tally = Tally()
         self._running: dict[str, int] = {}
+
+    def watch(self, statuses: Statuses) -> None:
+        """Show these engines too, by model."""
+        self._statuses = statuses
 
     def call_started(self, event: CallStarted) -> None:
         self._running[event.model] = self._running.get(event.model, 0) + 1

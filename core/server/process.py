@@ -66,17 +66,16 @@ async def live(
     Raises what the opener raises. `signals` are listened to once the backend is there: until then
     they end the process in the system's own way.
     """
-    opened = await opener(config, store)
-    orders.listen(signals)
-    # Why here: it takes Litestar and prometheus-client, which nobody needs before.
-    from tokenwire.core.server.admin import Readiness, admin_app
-
     counts: dict[tuple[str, int], int] = {}
+    metrics = Metrics(lambda: counts, files)
+    opened = await opener(config, store, (metrics,))
+    orders.listen(signals)
+    # Why here: it takes Litestar, which nobody needs before.
+    from tokenwire.core.server.admin import admin_app
+
     backend = opened.backend
-    metrics = Metrics(backend.engine_statuses, lambda: counts, files)
-    backend.flow.observers.append(metrics)
-    readiness = Readiness(backend)
-    admin = admin_app(opened, readiness, metrics, config.server)
+    metrics.watch(backend.engine_statuses)
+    admin = admin_app(opened, metrics, config.server)
     edge = Edge(backend.flow, admin, config.server, counts)
     server = http_server(config.server.http, edge)
     where = url(listener)
@@ -86,7 +85,7 @@ async def live(
     on_started(Started(where, backend.models()))
     await _first(serving, orders.stop.wait())
     crashed = serving.done()
-    readiness.draining = True
+    backend.begin_drain()
     server.stop()
     await _drain(config.server.drain_timeout, opened, edge, server, orders)
     is_clean = await _ended(serving, server) and not crashed and not orders.abort.is_set()

@@ -21,7 +21,7 @@ import msgspec
 from tokenwire.core.config import Config
 from tokenwire.core.errors import ServiceError
 from tokenwire.core.host import Host
-from tokenwire.core.secrets import Secret
+from tokenwire.core.secrets import NO_KEYS, Secret
 from tokenwire.core.server.backend import Opener
 from tokenwire.core.server.lending import check_workers, open_process_store
 from tokenwire.core.server.orders import Orders
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 KILL_AFTER_S = 5.0
 """Beyond the workers' own drain."""
 MOST_DEATHS, DEATHS_WITHIN_S = 5, 60.0
-NO_KEYS = "server.keys is empty: the workers share a random key; signatures end with this server"
 
 
 class _Worker:

@@ -52,8 +52,7 @@ class Ndjson(Codec):  # one per process, stateless
 
     def encode_error(self, error: errors.CallError, request_id: str) -> wire.HttpReply:
         body = msgspec.json.encode({"error": error.kind.word, "message": error.message})
-        wait = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:.0f}"}
-        return wire.HttpReply(error.status, "application/json", body, wait)
+        return wire.HttpReply(error.status, "application/json", body, wire.retry_after(error))
 
 
 @hookspecs.impl

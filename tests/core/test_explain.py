@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tokenwire.core.cli import main
 from tokenwire.core.cli.explaining import decode, explained
@@ -13,6 +15,7 @@ from tokenwire.core.config import ModelConfig, PluginUse
 from tokenwire.core.errors import ConfigError, RequestError
 from tokenwire.core.host import Host
 
+ROOT = Path(__file__).parents[2]
 TURN = {"role": "user", "content": "Hi <eos>\x1b[31m"}
 CHAT = {"model": "mock", "messages": [{"role": "system", "content": "Be brief."}, TURN]}
 MESSAGES = {"model": "mock", "max_tokens": 9, "system": "Be brief.", "messages": [TURN]}
@@ -30,7 +33,7 @@ def config(tmp_path):
 
 @pytest.mark.parametrize(("protocol", "body"), [("chat_completions", CHAT), ("messages", MESSAGES)])
 def test_pieces_add_up_to_the_prompt_and_spans_cover_it(host, config, protocol, body):
-    call = decode(host, protocol, json.dumps(body).encode())
+    call = decode(config, host, protocol, json.dumps(body).encode())
     found = explained(config, host, call, 0.0)
     assert "".join(piece.text for piece in found.pieces) == found.prompt.text
     assert len(found.pieces) == len(found.prompt.ids)
@@ -47,32 +50,51 @@ def test_pieces_add_up_to_the_prompt_and_spans_cover_it(host, config, protocol, 
 
 def test_both_protocols_ask_the_same(host, config):
     prompts = [
-        explained(config, host, decode(host, protocol, json.dumps(body).encode()), 0.0).prompt
+        explained(
+            config, host, decode(config, host, protocol, json.dumps(body).encode()), 0.0
+        ).prompt
         for protocol, body in (("chat_completions", CHAT), ("messages", MESSAGES))
     ]
     assert prompts[0] == prompts[1]
 
 
 def test_a_model_that_is_not_configured_is_said_with_the_nearest(host, config):
-    call = decode(host, "chat_completions", json.dumps(CHAT | {"model": "mokc"}).encode())
+    call = decode(config, host, "chat_completions", json.dumps(CHAT | {"model": "mokc"}).encode())
     with pytest.raises(ConfigError, match=r"model 'mokc' is not configured; the nearest is 'mock'"):
         explained(config, host, call, 0.0)
 
 
 def test_a_short_form_model_answers_to_any_name(host, config):
     unnamed = ModelConfig("", PluginUse("remote"), PluginUse("bytes"), dialect="plain")
-    call = decode(host, "chat_completions", json.dumps(CHAT | {"model": "any"}).encode())
+    call = decode(config, host, "chat_completions", json.dumps(CHAT | {"model": "any"}).encode())
     found = explained(type(config)(models=(unnamed,)), host, call, 0.0)
     assert "Be brief." in found.prompt.text
 
 
-def test_what_is_no_request_is_refused(host):
+def test_plugins_have_their_settings(host, config):
+    told = replace(config, plugins={"chat_completions": {"reasoning_feild": "both"}})
+    body = json.dumps(CHAT).encode()
+    with pytest.raises(ConfigError, match=r"plugins\.chat_completions: reasoning_feild .* nearest"):
+        decode(told, host, "chat_completions", body)
+    decode(replace(told, plugins={"messages": {}}), host, "chat_completions", body)
+
+
+def test_the_file_for_scripts_is_explained(tmp_path, capsys):
+    (tmp_path / "r.json").write_text(json.dumps(CHAT | {"model": "script"}))
+    config = ROOT / "deploy" / "mock-scripts.yaml"
+    assert main(["explain", str(tmp_path / "r.json"), "--config", str(config)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "Hi <eos>" in out
+
+
+def test_what_is_no_request_is_refused(host, config):
     with pytest.raises(RequestError):
-        decode(host, "messages", b"{}")
+        decode(config, host, "messages", b"{}")
     with pytest.raises(ConfigError, match=r"--protocol: no codec 'massages' is installed; the nea"):
-        decode(host, "massages", b"{}")
+        decode(config, host, "massages", b"{}")
     with pytest.raises(ConfigError, match="has no request that is answered by a model"):
-        decode(host, "models", b"{}")
+        decode(config, host, "models", b"{}")
 
 
 def test_the_command_shows_prompt_legend_spans_and_count(tmp_path, monkeypatch, capsys):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Final
 
 import msgspec
 
 from tokenwire.core.errors import CallError, ErrorKind
-from tokenwire.core.wire import HttpReply
+from tokenwire.core.wire import HttpReply, retry_after
 
 __all__ = ("error_body", "error_reply", "kind_of")
 
@@ -58,12 +57,9 @@ def error_body(
 
 
 def error_reply(error: CallError, request_id: str) -> HttpReply:
-    headers = {"x-request-id": request_id}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(max(1, ceil(error.retry_after)))
     body = error_body(error.kind, error.message, param=error.param, code=error.code)
     status = STATUSES.get(error.kind, error.status)
-    return HttpReply(status, "application/json", body, headers)
+    return HttpReply(status, "application/json", body, retry_after(error))
 
 
 def kind_of(type_: str, code: str | None) -> ErrorKind:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from math import ceil
 from typing import Final
 
 import msgspec
 
 from tokenwire.core.errors import CallError, ErrorKind
-from tokenwire.core.wire import HttpReply
+from tokenwire.core.wire import HttpReply, retry_after
 from tokenwire.plugins.protocols._shared.error_types import TYPES
 from tokenwire.plugins.protocols.messages.reply_schema import ErrorBody, ErrorDetail
 
@@ -32,11 +31,8 @@ def encode_error(error: CallError, request_id: str) -> HttpReply:
     is_overflow = error.kind is ErrorKind.CONTEXT_LENGTH
     if error.param and error.param not in message and not is_overflow:
         message = f"{error.param}: {message}"
-    headers = {"request-id": request_id}
-    if error.retry_after is not None:
-        headers["retry-after"] = str(max(1, ceil(error.retry_after)))
     body = envelope(error.kind, message, request_id)
-    return HttpReply(error.status, "application/json", body, headers)
+    return HttpReply(error.status, "application/json", body, retry_after(error))
 
 
 def _too_long(message: str) -> str:

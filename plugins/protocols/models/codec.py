@@ -8,7 +8,6 @@ gets OpenAI's. Errors have one body that is right for both: Anthropic's clients 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from math import ceil
 from typing import Final, final
 from urllib.parse import parse_qs
 
@@ -17,7 +16,7 @@ import msgspec
 from tokenwire.core.call import GetModel, ListModels, ModelInfo, Query, QueryResult
 from tokenwire.core.errors import CallError, RequestError
 from tokenwire.core.ports.codec import Codec, Reply
-from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp, retry_after
 from tokenwire.plugins.protocols._shared.error_types import TYPES
 
 __all__ = ("Models", "PagedGet", "PagedList")
@@ -82,10 +81,7 @@ class Models(Codec):
             },
             "request_id": request_id,
         }
-        headers = {}
-        if error.retry_after is not None:
-            headers["retry-after"] = str(max(1, ceil(error.retry_after)))
-        return HttpReply(error.status, "application/json", _encode(body), headers)
+        return HttpReply(error.status, "application/json", _encode(body), retry_after(error))
 
 
 def _name(request: HttpRequest) -> str | None:

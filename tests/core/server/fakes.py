@@ -6,11 +6,13 @@ import asyncio
 import json
 import os
 import time
+from collections.abc import Sequence
 
 from tokenwire.core.config import Config
-from tokenwire.core.errors import CallError, ConfigError, ErrorKind, RequestError
+from tokenwire.core.errors import CallError, ConfigError, ErrorKind, RequestError, StoreError
 from tokenwire.core.events import Usage
 from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.plugin_rows import PluginRow
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS, CallEnded, CallStarted, Observer
 from tokenwire.core.ports.store import Incr, Store
@@ -19,10 +21,10 @@ from tokenwire.core.recent import RecentPrompt
 from tokenwire.core.routes import RouteTable
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.secrets import read
-from tokenwire.core.server.backend import Opened, PluginRow
+from tokenwire.core.server.backend import Opened
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import EngineCard, EngineStatus
-from tokenwire.core.wire import HttpReply, HttpRequest, Route
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, retry_after
 from tokenwire.plugins.cache.memory.store import MemoryStore
 
 
@@ -46,18 +48,22 @@ class EchoCodec(Codec):
         raise NotImplementedError
 
     def encode_error(self, error: CallError, request_id: str) -> HttpReply:
-        body = json.dumps({"oops": error.message, "kind": error.kind.word}).encode()
-        return HttpReply(error.status, "application/json", body, {"x-request-id": request_id})
+        body = json.dumps(
+            {"oops": error.message, "kind": error.kind.word, "id": request_id}
+        ).encode()
+        return HttpReply(error.status, "application/json", body, retry_after(error))
 
 
 class FakeFlow:
     """Plays what the paths above say, and notes what it saw."""
 
-    def __init__(self, store: Store | None = None, key: str = "") -> None:
+    def __init__(
+        self, store: Store | None = None, key: str = "", observers: Sequence[Observer] = ()
+    ) -> None:
         self.store = store
         self.key = key
         self.routes = RouteTable([EchoCodec()])
-        self.observers: list[Observer] = []
+        self.observers = observers
         self.seen: dict[str, float] = {"flooded": 0, "gone": 0, "running": 0}
 
     async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
@@ -148,8 +154,10 @@ class FakeFlow:
 
 
 class FakeDeployment:
-    def __init__(self, store: Store | None = None, key: str = "") -> None:
-        self.flow = FakeFlow(store, key)
+    def __init__(
+        self, store: Store | None = None, key: str = "", observers: Sequence[Observer] = ()
+    ) -> None:
+        self.flow = FakeFlow(store, key, observers)
         self.scripts: ScriptBook | None = None
         self.drained = False
         self.is_ready = (True, "")
@@ -168,6 +176,9 @@ class FakeDeployment:
         prompt = Prompt(TokenIds([1, 2]), "hello", "content", "f", (Span(0, 2, "client"),))
         return RecentPrompt(prompt, None) if request_id == "known" else None
 
+    def begin_drain(self) -> None:
+        self.is_ready = (False, "the server is shutting down")
+
     async def drain(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         while self.flow.seen["running"] and time.monotonic() < deadline:
@@ -175,26 +186,44 @@ class FakeDeployment:
         self.drained = True
 
 
-ROW = PluginRow("codec", "echo", "tests", "1", "", {})
+ROW = PluginRow("codec", "echo", "tests", version="1")
 
 
-async def open_fake(config: Config, store: Store | None) -> Opened:
+Observers = Sequence[Observer]
+
+
+async def open_fake(config: Config, store: Store | None, observers: Observers) -> Opened:
     key = "".join(read(secret, os.environ).decode() for secret in config.server.keys)
-    return Opened(FakeDeployment(store, key), (ROW,))
+    return Opened(FakeDeployment(store, key, observers), (ROW,))
 
 
-async def open_scripted(config: Config, store: Store | None) -> Opened:
+async def open_scripted(config: Config, store: Store | None, observers: Observers) -> Opened:
     """As if a mock model were served."""
     deployment = FakeDeployment()
     deployment.scripts = ScriptBook(MemoryStore(max_bytes=1 << 20))
     return Opened(deployment)
 
 
-async def open_unready(config: Config, store: Store | None) -> Opened:
+async def open_unready(config: Config, store: Store | None, observers: Observers) -> Opened:
     deployment = FakeDeployment()
     deployment.is_ready = (False, "m: its engine is loading")
     return Opened(deployment)
 
 
-async def open_broken(config: Config, store: Store | None) -> Opened:
+class NoStore(MemoryStore):
+    """As a store on another machine that is not there."""
+
+    async def set(self, *args, **kwargs):
+        raise StoreError("redis://secret-host:6379 is not reachable")
+
+    get = keys = delete = set
+
+
+async def open_storeless(config: Config, store: Store | None, observers: Observers) -> Opened:
+    deployment = FakeDeployment()
+    deployment.scripts = ScriptBook(NoStore(max_bytes=1 << 20))
+    return Opened(deployment)
+
+
+async def open_broken(config: Config, store: Store | None, observers: Observers) -> Opened:
     raise ConfigError("models.m.tokenizer: no such file")

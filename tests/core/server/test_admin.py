@@ -6,8 +6,6 @@ import json
 
 import pytest
 
-from tokenwire.core.server.admin import Readiness
-
 SERVERS = pytest.mark.parametrize("http", ["granian", "uvicorn"])
 
 
@@ -41,16 +39,36 @@ def test_what_is_not_ready_says_why_but_lives(launch, http):
         assert client.get("/debug/prompts/known").status_code == 404
 
 
-class Backend:
-    def ready(self) -> tuple[bool, str]:
-        return True, ""
+@SERVERS
+def test_scripts_are_listed_and_forgotten(launch, http):
+    server = launch("open_scripted", http=http).wait_started()
+    with server.client() as client:
+        assert client.get("/mock/scripts").json() == {"scripts": []}
+        for name in ("b", "a"):
+            client.put(f"/mock/scripts/{name}", content=b'{"pieces": ["x"]}')
+        assert client.get("/mock/scripts").json() == {"scripts": ["a", "b"]}
+        gone = client.delete("/mock/scripts/a")
+        assert (gone.status_code, gone.json()) == (200, {"name": "a"})
+        assert client.delete("/mock/scripts/a").status_code == 404
+        assert client.get("/mock/scripts").json() == {"scripts": ["b"]}
+        assert client.post("/mock/scripts/b").status_code == 405
 
 
-def test_a_draining_server_is_not_ready():
-    readiness = Readiness(Backend())
-    assert readiness.state() == (True, "")
-    readiness.draining = True
-    assert readiness.state() == (False, "the server is shutting down")
+def test_a_store_that_is_not_there_is_503_in_words(launch):
+    server = launch("open_storeless").wait_started()
+    with server.client() as client:
+        for reply in (
+            client.put("/mock/scripts/a", content=b'{"pieces": ["x"]}'),
+            client.get("/mock/scripts"),
+            client.delete("/mock/scripts/a"),
+        ):
+            assert reply.status_code == 503
+            assert "the store that keeps this cannot be reached" in reply.text
+            assert "secret-host" not in reply.text
+            assert reply.headers["retry-after"] == "1"
+    assert server.stop() == 0
+    assert "secret-host" in server.log
+    assert "Traceback" not in server.log
 
 
 @SERVERS

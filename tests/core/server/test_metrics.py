@@ -51,7 +51,8 @@ def figures(metrics: Metrics) -> dict[str, float]:
 
 
 def test_a_call_adds_to_every_figure():
-    metrics = Metrics(statuses, lambda: {("chat", 200): 1, ("admin", 404): 2})
+    metrics = Metrics(lambda: {("chat", 200): 1, ("admin", 404): 2})
+    metrics.watch(statuses)
     metrics.call_started(STARTED)
     assert figures(metrics)['tokenwire_calls_running{model="m"}'] == 1
     counts = (3, *NO_ITL[1:-1], 1)
@@ -81,7 +82,7 @@ def test_a_call_adds_to_every_figure():
 
 
 def test_a_cancelled_call_without_tokens_counts_as_one():
-    metrics = Metrics(dict, dict)
+    metrics = Metrics(dict)
     metrics.call_started(STARTED)
     metrics.call_ended(ended(outcome="cancelled", usage=None, ttft_s=None, computed_tokens=0))
     found = figures(metrics)
@@ -124,8 +125,10 @@ def test_merging_ignores_order_and_grouping(parts, random):
 
 
 def test_workers_add_up_and_the_dead_stay_counted(tmp_path):
-    one = Metrics(statuses, dict, MetricFiles(tmp_path, "1-1"))
-    two = Metrics(statuses, dict, MetricFiles(tmp_path, "2-2"))
+    one = Metrics(dict, MetricFiles(tmp_path, "1-1"))
+    two = Metrics(dict, MetricFiles(tmp_path, "2-2"))
+    one.watch(statuses)
+    two.watch(statuses)
     for metrics in (one, two):
         metrics.call_started(STARTED)
         metrics.call_ended(ended())

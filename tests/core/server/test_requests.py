@@ -77,8 +77,20 @@ def test_body_over_the_limit_is_413_in_the_protocols_shape(client, chunked):
     reply = client.post("/echo", content=iter(parts) if chunked else b"".join(parts))
     assert reply.status_code == 413
     assert "100000 bytes" in reply.json()["oops"]
-    assert reply.headers["x-request-id"]
     assert client.post("/echo", content=b"after").json()["body"] == "after"
+
+
+@pytest.mark.parametrize("path", ["/echo", "/health"])
+def test_a_refusal_has_an_id_of_ours_in_both_headers(client, path):
+    sent = {"x-request-id": "mine", "request-id": "mine"}
+    replies = [client.post(path, content=b"x" * 100_001, headers=sent) for _ in range(2)]
+    ids = {reply.headers["x-request-id"] for reply in replies}
+    assert len(ids) == 2
+    for reply in replies:
+        request_id = reply.headers["request-id"]
+        assert request_id in ids
+        assert request_id.startswith("req_")
+        assert reply.json().get("id", request_id) == request_id
 
 
 def test_declared_length_over_the_limit_is_refused_unread(server):

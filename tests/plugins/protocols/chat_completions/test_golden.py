@@ -23,8 +23,8 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.fold import fold
-from tokenwire.core.testing.codec_probe import forgive, reading
 from tokenwire.core.testing.codec_compare import normal
+from tokenwire.core.testing.codec_probe import forgive, reading
 from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions

@@ -91,7 +91,8 @@ class Server:
             self.asked = self.codec.decode(given)
         except (RequestError, ServiceError) as error:
             reply = self.codec.encode_error(error, "req_1")
-            headers = {"content-type": reply.content_type, **reply.headers}
+            ids = {"request-id": "req_1"}  # As whoever sends a reply adds it.
+            headers = {"content-type": reply.content_type, **reply.headers, **ids}
             return httpx.Response(reply.status, headers=headers, content=reply.body)
         if isinstance(self.asked, Count):
             reply = self.codec.answer(self.asked, 17)
