@@ -35,6 +35,10 @@ class Route(Struct, frozen=True):
     method: str
     path: str
     summary: str = ""
+    body: type | None = None
+    """The Struct that a request's JSON body is read into, for /openapi.json; None: any object."""
+    reply: type | None = None
+    """The Struct that a whole (not streamed) reply is; None: not described."""
 
 
 class HttpRequest(Struct, frozen=True):

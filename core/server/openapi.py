@@ -1,9 +1,15 @@
-"""The OpenAPI 3.1 description: the route table's paths and the admin ones. Knows no server."""
+"""The OpenAPI 3.1 description: the route table's paths and the admin ones. Knows no server.
+
+Bodies are described by the Structs that routes name, so that it says what is really read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import msgspec
 
 from tokenwire.core import __version__
 from tokenwire.core.routes import RouteTable
@@ -11,42 +17,72 @@ from tokenwire.core.wire import Route
 
 __all__ = ("describe",)
 
+Schema: TypeAlias = Mapping[str, object]
+
 PARAMETER = re.compile(r"\{([^}]+)\}")
 ERROR_SCHEMA = {
     "type": "object",
     "properties": {"error": {"type": "object"}},
     "required": ["error"],
 }
-JSON_BODY = {"application/json": {"schema": {"type": "object"}}}
+ANY_OBJECT: Schema = {"type": "object"}
+SERVER = "server"
 
 
 def describe(table: RouteTable, admin: Iterable[Route]) -> dict[str, object]:
     """The whole document, as JSON-able builtins."""
+    tagged = [(codec.name, route) for route, codec in table.routes]
+    tagged += [(SERVER, route) for route in admin]
+    schemas: dict[str, object] = {"Error": ERROR_SCHEMA}
+    found: dict[type, Schema] = {}
+    for tag in dict.fromkeys(tag for tag, _ in tagged):
+        _components(tag, [route for own, route in tagged if own == tag], found, schemas)
     paths: dict[str, dict[str, object]] = {}
-    for route, codec in table.routes:
-        operation = _operation(route, codec.name)
-        paths.setdefault(route.path, {})[route.method.lower()] = operation
-    for route in admin:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, "server")
+    for tag, route in tagged:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, tag, found)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tokenwire", "version": __version__},
         "paths": paths,
-        "components": {"schemas": {"Error": ERROR_SCHEMA}},
+        "components": {"schemas": schemas},
     }
 
 
-def _operation(route: Route, tag: str) -> dict[str, object]:
+def _components(
+    tag: str,
+    routes: Iterable[Route],
+    found: dict[type, Schema],
+    schemas: dict[str, object],
+) -> None:
+    """Adds what one codec's routes name; `tag` before each name, since two may choose the same."""
+    named = (kind for route in routes for kind in (route.body, route.reply))
+    kinds = tuple(dict.fromkeys(kind for kind in named if kind is not None))
+    references, components = msgspec.json.schema_components(
+        kinds, schema_hook=_any, ref_template=f"#/components/schemas/{tag}.{{name}}"
+    )
+    found.update(zip(kinds, references, strict=True))
+    schemas.update({f"{tag}.{name}": schema for name, schema in components.items()})
+
+
+def _any(kind: type) -> dict[str, object]:
+    """For what is read as it stands. Why not {}: to msgspec that is no schema."""
+    return {"description": "any value"}
+
+
+def _operation(route: Route, tag: str, found: Mapping[type, Schema]) -> dict[str, object]:
     words = re.findall(r"[A-Za-z0-9]+", f"{route.method.lower()} {route.path}")
+    answer: dict[str, object] = {"description": "The answer"}
+    if route.reply is not None:
+        answer["content"] = _json(found[route.reply])
     operation: dict[str, object] = {
         "operationId": "_".join(words),
         "summary": route.summary,
         "tags": [tag],
         "responses": {
-            "200": {"description": "The answer"},
+            "200": answer,
             "default": {
                 "description": "An error, in the protocol's own shape",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+                "content": _json({"$ref": "#/components/schemas/Error"}),
             },
         },
     }
@@ -57,5 +93,10 @@ def _operation(route: Route, tag: str) -> dict[str, object]:
     if parameters:
         operation["parameters"] = parameters
     if route.method in {"POST", "PUT", "PATCH"}:
-        operation["requestBody"] = {"required": True, "content": JSON_BODY}
+        body = ANY_OBJECT if route.body is None else found[route.body]
+        operation["requestBody"] = {"required": True, "content": _json(body)}
     return operation
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}

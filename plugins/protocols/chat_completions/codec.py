@@ -16,6 +16,7 @@ from tokenwire.core.call import Call
 from tokenwire.core.errors import CallError
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols.chat_completions import schema
 from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.decode import decode_call
@@ -51,7 +52,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 @final
 class ChatCompletions(Codec):
     name = "chat_completions"
-    routes = (Route("POST", "/v1/chat/completions", "Create a chat completion"),)
+    routes = (
+        Route("POST", "/v1/chat/completions", "Create a chat completion", body=schema.Request),
+    )
     losses = LOSSES
 
     def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  (it is frozen)

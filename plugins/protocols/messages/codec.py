@@ -11,11 +11,11 @@ from tokenwire.core.errors import CallError
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.signing import Keyring
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
-from tokenwire.plugins.protocols.messages import errors
+from tokenwire.plugins.protocols.messages import errors, schema
 from tokenwire.plugins.protocols.messages.client import MessagesClient
 from tokenwire.plugins.protocols.messages.decode import decode_call
 from tokenwire.plugins.protocols.messages.encode import StreamReply
-from tokenwire.plugins.protocols.messages.reply_schema import TokenCount
+from tokenwire.plugins.protocols.messages.reply_schema import Message, TokenCount
 from tokenwire.plugins.protocols.messages.unary import UnaryReply
 
 __all__ = ("COUNT_PATH", "MESSAGES_PATH", "MessagesCodec")
@@ -28,8 +28,20 @@ COUNT_PATH: Final = "/v1/messages/count_tokens"
 class MessagesCodec(Codec):
     name: ClassVar[str] = "messages"
     routes: ClassVar[tuple[Route, ...]] = (
-        Route("POST", MESSAGES_PATH, "Anthropic Messages: create a message"),
-        Route("POST", COUNT_PATH, "Anthropic Messages: count the tokens of a prompt"),
+        Route(
+            "POST",
+            MESSAGES_PATH,
+            "Anthropic Messages: create a message",
+            body=schema.Body,
+            reply=Message,
+        ),
+        Route(
+            "POST",
+            COUNT_PATH,
+            "Anthropic Messages: count the tokens of a prompt",
+            body=schema.Body,
+            reply=TokenCount,
+        ),
     )
     losses: ClassVar[frozenset[str]] = frozenset(
         ("call_id", "choices", "custom", "cut_arguments", "fingerprint", "logprobs")
