@@ -40,7 +40,7 @@ MAX_RETIRED = 1 << 16
 
 
 @final
-class _Loaded(Struct):
+class _Loaded(Struct, frozen=True):
     digest: bytes
     script: Script
 

@@ -15,24 +15,24 @@ __all__ = (
 )
 
 
-class ErrorField(Struct):
+class ErrorField(Struct, frozen=True):
     message: str
     type: str
     param: str | None = None
     code: str | None = None
 
 
-class FunctionDelta(Struct):
+class FunctionDelta(Struct, frozen=True):
     name: str | None = None
     arguments: str | None = None
 
 
-class CustomDelta(Struct):
+class CustomDelta(Struct, frozen=True):
     name: str | None = None
     input: str | None = None
 
 
-class ToolCallDelta(Struct):
+class ToolCallDelta(Struct, frozen=True):
     """In a chunk with `index`, in a message without; id and name only with a call's first."""
 
     index: int = 0
@@ -42,7 +42,7 @@ class ToolCallDelta(Struct):
     custom: CustomDelta | None = None
 
 
-class Delta(Struct):
+class Delta(Struct, frozen=True):
     role: str | None = None
     content: str | None = None
     reasoning_content: str | None = None
@@ -50,21 +50,21 @@ class Delta(Struct):
     tool_calls: list[ToolCallDelta] | None = None
 
 
-class Message(Delta):
+class Message(Delta, frozen=True):
     """A whole message has the fields of a delta."""
 
 
-class TopLogprob(Struct):
+class TopLogprob(Struct, frozen=True):
     token: str
     logprob: float
     bytes: list[int] | None = None
 
 
-class TokenEntry(TopLogprob):
+class TokenEntry(TopLogprob, frozen=True):
     top_logprobs: list[TopLogprob] = []
 
 
-class LogprobsField(Struct):
+class LogprobsField(Struct, frozen=True):
     content: list[TokenEntry] | None = None
 
 
@@ -76,14 +76,14 @@ class CompletionDetails(Struct, frozen=True):
     reasoning_tokens: int = 0
 
 
-class UsageField(Struct):
+class UsageField(Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
     prompt_tokens_details: PromptDetails = PromptDetails()
     completion_tokens_details: CompletionDetails = CompletionDetails()
 
 
-class ChunkChoice(Struct):
+class ChunkChoice(Struct, frozen=True):
     index: int
     delta: Delta
     finish_reason: str | None = None
@@ -91,14 +91,14 @@ class ChunkChoice(Struct):
     logprobs: LogprobsField | None = None
 
 
-class Chunk(Struct):
+class Chunk(Struct, frozen=True):
     choices: list[ChunkChoice] = []
     system_fingerprint: str | None = None
     usage: UsageField | None = None
     error: ErrorField | None = None
 
 
-class BodyChoice(Struct):
+class BodyChoice(Struct, frozen=True):
     index: int
     message: Message
     finish_reason: str
@@ -106,7 +106,7 @@ class BodyChoice(Struct):
     logprobs: LogprobsField | None = None
 
 
-class AnswerBody(Struct):
+class AnswerBody(Struct, frozen=True):
     choices: list[BodyChoice] = []
     system_fingerprint: str | None = None
     usage: UsageField | None = None

@@ -142,7 +142,11 @@ class StreamReply(Machine):
 
 @final
 class UnaryReply(Machine):
-    """One JSON body, with the last event. It keeps the output, so its state grows with it."""
+    """One JSON body, with the last event. It keeps the output, so its state grows with it.
+
+    Why not `fold`: which white space and which logprobs count is decided as the events come, by the
+    machine that streams run too; a folded answer no longer tells them apart.
+    """
 
     content_type = "application/json"
 

@@ -38,17 +38,17 @@ Word: TypeAlias = Annotated[str, Meta(min_length=1)]
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class CalledFunction(Struct):
+class CalledFunction(Struct, frozen=True):
     name: Word
     arguments: str | Json | None = None
 
 
-class CalledCustom(Struct):
+class CalledCustom(Struct, frozen=True):
     name: Word
     input: str = ""
 
 
-class ToolCallField(Struct):
+class ToolCallField(Struct, frozen=True):
     """A call in an assistant message. `index` is what some clients copy from stream deltas."""
 
     id: Word
@@ -58,7 +58,7 @@ class ToolCallField(Struct):
     index: int | None = None
 
 
-class Message(Struct):
+class Message(Struct, frozen=True):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Json] | None = None
     name: str | None = None
@@ -70,35 +70,35 @@ class Message(Struct):
     function_call: CalledFunction | None = None
 
 
-class ImageUrl(Struct):
+class ImageUrl(Struct, frozen=True):
     url: Word
     detail: str | None = None
 
 
-class InputAudio(Struct):
+class InputAudio(Struct, frozen=True):
     data: Word
     format: Word
 
 
-class FileRef(Struct):
+class FileRef(Struct, frozen=True):
     file_data: str | None = None
     file_id: str | None = None
     filename: str | None = None
 
 
-class Function(Struct):
+class Function(Struct, frozen=True):
     name: Word
     description: str | None = None
     parameters: Json | bool | None = None
     strict: bool | None = None
 
 
-class CustomTool(Struct):
+class CustomTool(Struct, frozen=True):
     name: Word
     description: str | None = None
 
 
-class Tool(Struct):
+class Tool(Struct, frozen=True):
     """Of a tool, what is known of every kind; a missing `type` means a function."""
 
     type: Word = "function"
@@ -106,18 +106,18 @@ class Tool(Struct):
     custom: CustomTool | None = None
 
 
-class AllowedTools(Struct):
+class AllowedTools(Struct, frozen=True):
     mode: Literal["auto", "required"]
     tools: list[Tool]
 
 
-class JsonSchema(Struct):
+class JsonSchema(Struct, frozen=True):
     name: str | None = None
     schema: Json | bool | None = None
     strict: bool | None = None
 
 
-class ResponseFormatField(Struct):
+class ResponseFormatField(Struct, frozen=True):
     """OpenAI's three types, and those that servers of open models share."""
 
     type: Literal[
@@ -137,7 +137,7 @@ class ResponseFormatField(Struct):
     choices: Annotated[list[str], Meta(min_length=1)] | None = None
 
 
-class StructuredOutputs(Struct):
+class StructuredOutputs(Struct, frozen=True):
     """vLLM's field of this name: exactly one of its members is set."""
 
     json: Json | str | None = None
@@ -148,19 +148,19 @@ class StructuredOutputs(Struct):
     structural_tag: str | None = None
 
 
-class StreamOptions(Struct):
+class StreamOptions(Struct, frozen=True):
     include_usage: bool | None = None
     continuous_usage_stats: bool | None = None
 
 
-class Thinking(Struct):
+class Thinking(Struct, frozen=True):
     """The object that DeepSeek, GLM and Kimi take."""
 
     type: Literal["enabled", "disabled", "adaptive", "auto"]
     budget_tokens: Count | None = None
 
 
-class Request(Struct):
+class Request(Struct, frozen=True):
     model: Word
     messages: Annotated[list[Message], Meta(min_length=1)]
     # Sampling.
@@ -219,7 +219,7 @@ REQUEST_FIELDS: Final = frozenset(Request.__struct_fields__)
 MESSAGE_FIELDS: Final = frozenset(Message.__struct_fields__)
 
 
-class RawRequest(Struct):
+class RawRequest(Struct, frozen=True):
     """Where JSON text is kept as it was sent: numbers and the order of keys stay what they were."""
 
     tools: list[dict[str, Raw]] | None = None
