@@ -12,8 +12,6 @@ from typing import Final, final
 
 from tokenwire.core.dialogue import (
     Dialogue,
-    Document,
-    Opaque,
     Part,
     Reasoning,
     Text,
@@ -25,6 +23,7 @@ from tokenwire.core.dialogue import (
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ports.dialect import Template
 from tokenwire.core.prompt import Segment, Segments
+from tokenwire.plugins.dialects._shared.client_text import text_of
 
 __all__ = ("ChatmlTemplate",)
 
@@ -106,7 +105,7 @@ def _user(turn: Turn, k: int, dialogue: Dialogue) -> Iterator[Segment]:
     for place, (j, part) in enumerate(results):
         yield Segment("\n" * bool(place) + "<tool_response>\n", "template")
         for inner in part.parts:
-            yield from _part(inner, k, j)
+            yield Segment(text_of(inner, k), "client", k, j)
         yield Segment("\n</tool_response>", "template")
     rest = [part for part in turn.parts if not isinstance(part, ToolResult)]
     if results and rest:
@@ -135,17 +134,5 @@ def _assistant(turn: Turn, k: int, *, shows_reasoning: bool) -> Iterator[Segment
 
 def _texts(parts: tuple[Part, ...], turn: int) -> Iterator[Segment]:
     for j, part in enumerate(parts):
-        if not isinstance(part, (Reasoning, ToolCall, ToolResult, Opaque)):
-            yield from _part(part, turn, j)
-
-
-def _part(part: Part, turn: int, index: int) -> Iterator[Segment]:
-    match part:
-        case Text(text) | Document(text=str(text)):
-            yield Segment(text, "client", turn, index)
-        case Opaque():
-            return
-        case _:
-            kind = type(part).__name__.lower()
-            where = f"turns[{turn}]"
-            raise RequestError(f"{where}: this model takes no {kind} parts", param=where)
+        if not isinstance(part, (Reasoning, ToolCall, ToolResult)):
+            yield Segment(text_of(part, turn), "client", turn, j)

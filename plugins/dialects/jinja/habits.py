@@ -19,8 +19,6 @@ class Habits(Struct, frozen=True):
     """Between text parts that become one string."""
     takes_strings: bool = True
     """False: content must be a list of parts."""
-    media: frozenset[str] = frozenset({"image", "audio", "document"})
-    """Kinds of media parts that leave a trace in the prompt."""
     roles: Mapping[str, str] = {}
     """Renames: {"developer": "system"} where the template does not know developer."""
     takes_system: bool = True

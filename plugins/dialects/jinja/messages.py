@@ -1,7 +1,7 @@
 """A dialogue as the list of dicts that chat templates read. Knows no Jinja.
 
-The shape is the one that transformers documents: `content` a string (or a list of parts where media
-or the template ask for it), `tool_calls` with arguments as a dict, `tool` messages, one a result.
+The shape is the one that transformers documents: `content` a string (or a list of parts where
+the template asks for it), `tool_calls` with arguments as a dict, `tool` messages, one a result.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tokenwire.core.dialogue import (
-    Audio,
     ClientPart,
     Dialogue,
-    Document,
-    Image,
     Opaque,
     Reasoning,
-    Text,
     ToolCall,
     ToolResult,
     ToolSpec,
     Turn,
 )
 from tokenwire.core.errors import RequestError
+from tokenwire.plugins.dialects._shared.client_text import text_of
 from tokenwire.plugins.dialects.jinja.habits import Habits, Message
 from tokenwire.plugins.dialects.jinja.shaping import join, merge_roles, place_systems, shorten_ids
 
@@ -64,7 +61,7 @@ def _schema(tool: ToolSpec) -> Any:
 
 
 def to_messages(dialogue: Dialogue, habits: Habits) -> list[Message]:
-    """Raises RequestError for media that the template would drop."""
+    """Raises RequestError for media."""
     names = {p.id: p.name for turn in dialogue.turns for p in turn.parts if isinstance(p, ToolCall)}
     messages: list[Message] = []
     for index, turn in enumerate(dialogue.turns):
@@ -86,8 +83,8 @@ def _turn(turn: Turn, index: int, names: Mapping[str, str], habits: Habits) -> I
     if not rest and results:
         return
     message: Message = {"role": role}
-    visible = [part for part in rest if isinstance(part, (Text, Image, Audio, Document, Opaque))]
-    message["content"] = _content(visible, f"turns[{index}]", habits)
+    visible = [part for part in rest if not isinstance(part, (Reasoning, ToolCall, ToolResult))]
+    message["content"] = _content(visible, index, habits)
     if turn.name:
         message["name"] = turn.name
     reasoning = "".join(part.text for part in rest if isinstance(part, Reasoning))
@@ -108,7 +105,7 @@ def _turn(turn: Turn, index: int, names: Mapping[str, str], habits: Habits) -> I
 
 
 def _result(result: ToolResult, index: int, names: Mapping[str, str], habits: Habits) -> Message:
-    content = _content(result.parts, f"turns[{index}]", habits)
+    content = _content(result.parts, index, habits)
     if not habits.takes_results:
         return {"role": "user", "content": content}
     message: Message = {"role": "tool", "tool_call_id": result.call_id, "content": content}
@@ -157,29 +154,8 @@ def _arguments(call: ToolCall, habits: Habits) -> Any:
     return {"raw": call.arguments} if habits.raw_arguments else call.arguments
 
 
-def _content(parts: Iterable[ClientPart], where: str, habits: Habits) -> Any:
-    items = [item for part in parts if (item := _item(part, where, habits))]
-    if habits.takes_strings and all(item["type"] == "text" for item in items):
-        return habits.joiner.join(item["text"] for item in items)
-    return items
-
-
-def _item(part: ClientPart, where: str, habits: Habits) -> Message | None:
-    match part:
-        case Text(text):
-            return {"type": "text", "text": text}
-        case Document(text=str(text), title=title):
-            return {"type": "text", "text": f"{title}\n{text}" if title else text}
-        case Image():
-            kind = "image"
-        case Audio():
-            kind = "audio"
-        case Document():
-            kind = "document"
-        case Opaque():
-            return None
-    if kind not in habits.media:
-        raise RequestError(
-            f"{where}: this model's chat template takes no {kind} parts", param=where
-        )
-    return {"type": kind}
+def _content(parts: Iterable[ClientPart], turn: int, habits: Habits) -> Any:
+    texts = [text_of(part, turn) for part in parts if not isinstance(part, Opaque)]
+    if habits.takes_strings:
+        return habits.joiner.join(texts)
+    return [{"type": "text", "text": text} for text in texts]

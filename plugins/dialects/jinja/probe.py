@@ -16,7 +16,6 @@ Show: TypeAlias = Callable[[list[Message], list[Message] | None], str]
 
 WORD: Final = "Quellwort"
 OTHER: Final = "Nebenwort"
-NO_MEDIA: Final[frozenset[str]] = frozenset()
 
 
 def _user(content: Any) -> Message:
@@ -71,17 +70,13 @@ def probe(attempt: Try, joiner: str) -> Habits:
     takes_parts = WORD in listed and "'type'" not in listed and '"type"' not in listed
     takes_strings = WORD in plain or not takes_parts
     if not plain and not listed:
-        return Habits(joiner=joiner, media=NO_MEDIA, roles={"developer": "system"})
+        return Habits(joiner=joiner, roles={"developer": "system"})
 
     def content(text: str) -> Any:
         return text if takes_strings else [_text(text)]
 
     def turn(role: str, text: str) -> Message:
         return {"role": role, "content": content(text)}
-
-    def media(kind: str) -> bool:
-        shown = show([_user([{"type": kind}, _text(WORD)])])
-        return takes_parts and WORD in shown and shown != listed and "'type'" not in shown
 
     null, string, with_tools = _way_of_calls(show, content)
     several = show([turn("system", OTHER), turn("system", WORD), turn("user", "u")])
@@ -92,7 +87,6 @@ def probe(attempt: Try, joiner: str) -> Habits:
     return Habits(
         joiner=joiner,
         takes_strings=takes_strings,
-        media=frozenset(kind for kind in ("image", "audio", "document") if media(kind)),
         roles={} if knows_developer else {"developer": "system"},
         takes_system=WORD in show([turn("system", WORD), turn("user", "u")]),
         takes_several_systems=OTHER in several and WORD in several,

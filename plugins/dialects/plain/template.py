@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
-from tokenwire.core.dialogue import Dialogue, Document, Part, Reasoning, Text, ToolCall, ToolResult
+from tokenwire.core.dialogue import Dialogue, Part, Reasoning, ToolCall, ToolResult
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ports.dialect import Template
 from tokenwire.core.prompt import Segment, Segments
+from tokenwire.plugins.dialects._shared.client_text import text_of
 
 __all__ = ("PlainTemplate",)
 
@@ -47,17 +48,12 @@ def _segments(dialogue: Dialogue) -> Iterator[Segment]:
 
 def _part(part: Part, turn: int, index: int) -> Iterator[Segment]:
     match part:
-        case Text(text) | Document(text=str(text)):
-            yield Segment(text, "client", turn, index)
         case ToolCall():
             yield Segment(f"{part.name}({part.arguments})", "client", turn, index)
         case ToolResult(parts=parts):
             for inner in parts:
-                if isinstance(inner, Text):
-                    yield Segment(inner.text, "client", turn, index)
+                yield Segment(text_of(inner, turn), "client", turn, index)
         case Reasoning():
             return
         case _:
-            kind = type(part).__name__.lower()
-            where = f"turns[{turn}]"
-            raise RequestError(f"{where}: this model takes no {kind} parts", param=where)
+            yield Segment(text_of(part, turn), "client", turn, index)

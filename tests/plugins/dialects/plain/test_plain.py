@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from tests.plugins.dialects.reading import read, text
-from tokenwire.core.dialogue import Dialogue, Image, Reasoning, Text, ToolCall, ToolResult, Turn
+from tokenwire.core.dialogue import (
+    Dialogue,
+    Image,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
@@ -49,6 +58,11 @@ def test_a_final_turn_can_be_continued() -> None:
     turns = (Turn("user", (Text("a"),)), Turn("assistant", (Text("The answer"),)))
     text = PlainTemplate().render(Dialogue(turns=turns, continue_final=True), 0.0).text
     assert text.endswith("assistant:\nThe answer")
+
+
+def test_blocks_of_an_unknown_kind_are_left_out() -> None:
+    turn = Turn("user", (Text("a"), Opaque("other", {}), Text("b")))
+    assert PlainTemplate().render(Dialogue(turns=(turn,)), 0.0).text.startswith("user:\nab\n")
 
 
 def test_media_are_refused() -> None:
