@@ -105,26 +105,26 @@ class Renderer:
         if all(isinstance(part, Text) for turn in dialogue.turns for part in turn.parts):
             return dialogue
         turns = tuple(
-            replace(turn, parts=tuple(self._plain(part, index) for part in turn.parts))
-            for index, turn in enumerate(dialogue.turns)
+            replace(turn, parts=tuple(self._plain(part, turn.role) for part in turn.parts))
+            for turn in dialogue.turns
         )
         return replace(dialogue, turns=turns)
 
-    def _plain(self, part: object, turn: int) -> object:
+    def _plain(self, part: object, role: str) -> object:
         match part:
             case Document(text=str(text), title=title):
                 return Text(f"{title}\n{text}" if title else text)
             case Image() | Audio() | Document():
                 kind = type(part).__name__.lower()
                 raise RequestError(
-                    f"model {self._model!r} takes no {kind} input, but messages[{turn}] holds one",
+                    f"model {self._model!r} takes no {kind} input, but a {role} message holds one",
                     kind=ErrorKind.INVALID_REQUEST,
-                    param=f"messages[{turn}].content",
+                    param="messages",
                     code="unsupported_content",
                 )
             case ToolResult():
                 return replace(
                     part,
-                    parts=tuple(self._plain(inner, turn) for inner in part.parts),
+                    parts=tuple(self._plain(inner, role) for inner in part.parts),
                 )
         return part

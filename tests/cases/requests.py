@@ -147,7 +147,7 @@ REQUESTS: Final = (
     chat("a result without an id", user("Hi"), {"role": "tool", "content": "x"}, status=400,
          param="messages[1].tool_call_id"),
     chat("a picture to a model of text", user([text("see"), PICTURE]), status=400,
-         param="messages[0].content"),
+         param="messages"),
     chat("a part of no known type", user([{"type": "smell", "smell": "rain"}]), status=400,
          param="messages[0].content[0].type"),
     chat("a template of the client's", user("Hi"), chat_template="{{ 1 }}", status=400,
