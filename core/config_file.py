@@ -16,7 +16,6 @@ from tokenwire.core.config import CacheConfig, Config, ModelConfig, PluginUse
 from tokenwire.core.config_limits import PLUGIN_NAME, check_limits, check_server
 from tokenwire.core.config_syntax import read_mapping
 from tokenwire.core.errors import ConfigError
-from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 from tokenwire.core.settings import Place, convert, keys_of, nearest
 
 __all__ = (
@@ -25,9 +24,7 @@ __all__ = (
     "load",
     "overlay",
     "parse",
-    "refuse_public_mock",
     "uses",
-    "with_mock",
 )
 
 PATHS = {"tokenizer": "hf", "chat_template": "jinja"}

@@ -12,26 +12,12 @@ from msgspec import Struct
 from tokenwire.core.errors import RequestError, StoreError
 from tokenwire.core.ports.store import Store
 from tokenwire.core.script import (
-    FIRST_FREE_ID,
-    FIRST_MINTED_ID,
-    SCRIPT_VOCABULARY_SIZE,
     Script,
-    ScriptStep,
     ScriptToken,
-    mint,
 )
 from tokenwire.core.script_reader import read_script
 
-__all__ = (
-    "FIRST_FREE_ID",
-    "FIRST_MINTED_ID",
-    "SCRIPT_VOCABULARY_SIZE",
-    "Script",
-    "ScriptBook",
-    "ScriptStep",
-    "ScriptToken",
-    "mint",
-)
+__all__ = ("ScriptBook",)
 
 NAMESPACE = "mock-scripts"
 MAX_SCRIPTS = 4096

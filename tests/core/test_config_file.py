@@ -27,10 +27,9 @@ from tokenwire.core.config_file import (
     TOP_LEVEL,
     load,
     parse,
-    refuse_public_mock,
-    with_mock,
 )
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 
 DEPLOYMENT = b"""\
 server:

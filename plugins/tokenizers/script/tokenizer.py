@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from tokenwire.core.byte_text import ByteText
 from tokenwire.core.ports.tokenizer import NO_SHIELDS, Tokenizer
 from tokenwire.core.prompt import Shields
-from tokenwire.core.scripts import SCRIPT_VOCABULARY_SIZE, ScriptBook
+from tokenwire.core.script import SCRIPT_VOCABULARY_SIZE
+from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("ScriptTokenizer",)
