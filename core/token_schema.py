@@ -91,7 +91,8 @@ def _wire(hint: Any, twins: dict[type, Any]) -> Any:
     if origin is tuple and arguments[-1] is Ellipsis:
         return list[_wire(arguments[0], twins)]  # type: ignore[misc]
     if origin is not None and origin not in (list, dict) and not _is_literal(hint):
-        return hint if hint is NoneType else origin[tuple(_wire(one, twins) for one in arguments)]
+        parts = tuple(_wire(one, twins) for one in arguments)
+        return hint if hint is NoneType else origin[parts]  # pyright: ignore[reportInvalidTypeArguments]
     if isinstance(hint, type) and issubclass(hint, Struct):
         return _twin(hint, twins)
     if isinstance(hint, type) and issubclass(hint, OpenEnum):

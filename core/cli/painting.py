@@ -43,7 +43,8 @@ def legend(prompt: Prompt) -> Text:
     """What the colours and styles of this prompt mean, in one line."""
     spans = _covering(prompt)
     line = Text()
-    for source in dict.fromkeys(span.source for span in spans):
+    sources: dict[Source, None] = {span.source: None for span in spans}
+    for source in sources:
         line.append(source, style=SOURCE_STYLES[source]).append("  ")
     for turn in sorted({span.turn for span in spans if span.turn >= 0}):
         line.append(f"turn {turn}", style=_colour(turn)).append("  ")

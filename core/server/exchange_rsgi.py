@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol, final
 
-from granian.rsgi import ProtocolClosed
+from granian.rsgi import ProtocolClosed  # pyright: ignore[reportPrivateImportUsage]
 
 from tokenwire.core.exchange import ClientGone
 from tokenwire.core.server.body import broken_body, too_large

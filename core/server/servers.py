@@ -55,7 +55,7 @@ class GranianServer(HttpServer):
     async def serve(self, listener: socket.socket) -> None:
         from granian.constants import HTTPModes, Interfaces
         from granian.http import HTTP1Settings
-        from granian.net import SocketHolder
+        from granian.net import SocketHolder  # pyright: ignore[reportPrivateImportUsage]
         from granian.server.embed import Server
 
         from tokenwire.core.server.exchange_rsgi import RsgiApp
@@ -64,7 +64,8 @@ class GranianServer(HttpServer):
         class OwnSocket(Server):  # type: ignore[misc, unused-ignore]
             def _init_shared_socket(self) -> None:
                 self._ssp = None
-                self._shd = SocketHolder(listener.detach(), False, BACKLOG)
+                held: Any = SocketHolder  # Why: its stub knows no arguments.
+                self._shd = held(listener.detach(), False, BACKLOG)
 
         self._server = OwnSocket(
             RsgiApp(self._edge, SendQueues()).rsgi(),

@@ -15,7 +15,7 @@ Knows no codec.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
-from typing import Final
+from typing import Final, cast
 
 from tokenwire.core.call import Call, Query
 from tokenwire.core.dialogue import Dialogue, Text, Turn
@@ -59,7 +59,7 @@ def run_codec_kit(
         route = codec.routes[0]
         examples = [
             (HttpRequest(route.method, route.path, body=body), asked)
-            for body, asked in examples.items()
+            for body, asked in cast("Mapping[bytes, Call | Query]", examples).items()
         ]
     pairs = tuple(Example(request, asked) for request, asked in examples)
     call = next((pair.asked for pair in pairs if isinstance(pair.asked, Call)), None)

@@ -65,7 +65,7 @@ class Probe:
             derandomize=True,
             database=None,
             deadline=None,
-            suppress_health_check=list(HealthCheck),
+            suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
         )
         @given(strategy)
         def run(value: T) -> None:

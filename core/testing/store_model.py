@@ -175,7 +175,7 @@ def _compare(
         database=None,
         deadline=None,
         phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
     )
     @given(_calls())
     def compare(calls: list[Do]) -> None:

@@ -73,7 +73,7 @@ def sample(strategy: st.SearchStrategy[T], count: int) -> list[T]:
         database=None,
         deadline=None,
         phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
     )
     @given(strategy)
     def collect(value: T) -> None:

@@ -62,7 +62,7 @@ def probe(attempt: Try, joiner: str) -> Habits:
         no_tools = ()
 
     def show(messages: list[Message], tools: list[Message] | None = None) -> str:
-        absent = None if no_tools is None else list(no_tools)
+        absent: list[Message] | None = None if no_tools is None else [*no_tools]
         return attempt(messages, tools if tools is not None else absent) or ""
 
     plain = show([_user(WORD)])

@@ -75,7 +75,8 @@ def load(folder: Path, *, gguf: str | None, device: str, dtype: str) -> Model:
         raise ConfigError(
             f"engine reference: transformers cannot load {str(folder)!r}: {error}"
         ) from error
-    model = Model(network.to(place).eval(), place)
+    moved = network.to(place)  # pyright: ignore[reportArgumentType]
+    model = Model(moved.eval(), place)
     LOG.info(
         "loaded %s in %.1f s: %s, %.0f M parameters, %s on %s, vocabulary %d, context %d",
         folder.name,

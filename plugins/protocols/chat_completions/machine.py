@@ -45,7 +45,7 @@ class ChoiceState:
 
     def __init__(self) -> None:
         self.kind = ""
-        self.calls = 0
+        self.calls: int = 0
         self.custom = False
         self.has_arguments = False
         self.held: str | None = None
