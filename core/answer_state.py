@@ -53,7 +53,9 @@ def restore(blob: bytes, generation: Generation, reply: Reply, fingerprint: str)
     try:
         generation.restore(saved.generation)
         reply.restore(saved.reply)
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
+    except Exception as error:
+        # Why so wide: replies and parsers are plugins, and whatever one says of a state that it
+        # cannot read, the state is at fault.
         raise _refused("it belongs to another call") from error
 
 

@@ -28,7 +28,7 @@ from tokenwire.core.ports.store import Store
 from tokenwire.core.recent import RecentPrompt, RecentPrompts
 from tokenwire.core.run import RunSettings
 from tokenwire.core.scripts import ScriptBook
-from tokenwire.core.secrets import SecretWatch, keyring
+from tokenwire.core.secrets import NO_KEYS, SecretWatch, keyring
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.signing import Keyring
 from tokenwire.core.tokens import EngineStatus
@@ -225,10 +225,7 @@ class Deployment:
 def _keys(watches: Sequence[SecretWatch]) -> Keyring:
     if watches:
         return keyring(watches)
-    log.warning(
-        "server.keys is not set: signatures made now will not verify after a restart, nor on"
-        " another gateway"
-    )
+    log.warning(NO_KEYS)
     return Keyring([token_bytes(32)])
 
 

@@ -63,7 +63,7 @@ class Flow:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
         of deterministic calls."""
         self.routes = RouteTable(codecs)
-        self.observers = list(observers)
+        self._observers = tuple(observers)
         self._models = models
         self._absent = tuple(absent)
         self._guards = tuple(guards)
@@ -220,7 +220,7 @@ class Flow:
             record=record,
         )
         run = Run(work, reply, stream, self._settings, answer=answer)
-        tale = Tale(self.observers, work.started())
+        tale = Tale(self._observers, work.started())
         outcome, status = "ok", 200
         try:
             await run.go()
@@ -229,7 +229,7 @@ class Flow:
             if record is not None:
                 record += stopped(record, stream.generation.stopped)
         except (ClientGone, asyncio.CancelledError):
-            outcome, status = ErrorKind.CLIENT_CLOSED.word, ErrorKind.CLIENT_CLOSED.status
+            outcome, status = "cancelled", ErrorKind.CLIENT_CLOSED.status
             raise
         except CallError as error:
             outcome, status = error.kind.word, error.status

@@ -193,10 +193,11 @@ def _defaults(config: Mapping[str, object]) -> dict[str, object]:
 
 
 def _salt(call: Call) -> str:
-    """Tenants never share blocks; within one, a client may split further."""
+    """Tenants never share blocks; within one, a client may split further. The tenant's length comes
+    first, so that no client's salt can spell another tenant's."""
     tenant = "" if call.identity.tenant == "default" else call.identity.tenant
     salt = call.hints.cache_salt or ""
-    return f"{tenant}/{salt}" if tenant else salt
+    return f"{len(tenant)}:{tenant}/{salt}" if tenant or salt else ""
 
 
 def _constraint(call: Call, card: EngineCard, ignored: list[str]) -> Constraint | None:

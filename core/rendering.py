@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core import fingerprint
@@ -24,17 +25,13 @@ from tokenwire.core.token_ids import TokenIds
 __all__ = ("Rendered", "Renderer")
 
 
-@final
-class Rendered:
+class Rendered(Struct, frozen=True):
     """A prompt whose text is still to be encoded, so that a thread may do it."""
 
-    __slots__ = ("dialogue", "now", "shields", "text")
-
-    def __init__(self, text: str, shields: Shields, dialogue: Dialogue, now: float) -> None:
-        self.text = text
-        self.shields = shields
-        self.dialogue = dialogue
-        self.now = now
+    text: str
+    shields: Shields
+    dialogue: Dialogue
+    now: float
 
 
 @final

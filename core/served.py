@@ -89,7 +89,7 @@ class ServedModel:
         """Does with fields that the protocol does not read what `parse.unknown_fields` says."""
         if not call.unknown or self._unknown_fields == "keep":
             return
-        names = ", ".join(call.unknown)
+        names = ", ".join(map(repr, call.unknown))
         if self._unknown_fields == "refuse":
             raise RequestError(
                 f"model {self.name!r} takes no unknown fields, got {names}",
