@@ -37,9 +37,13 @@ BROKEN = Finish(FinishKind.ERROR, FinishCause.INTERNAL, message="the gateway fai
 
 
 class Sink(Protocol):
-    """Where a job's deltas go. Both calls are quick and synchronous."""
+    """Where a call's deltas go. All calls are quick and synchronous."""
 
-    def push(self, delta: TokenDelta) -> None: ...
+    def push(self, delta: TokenDelta) -> None:
+        """One delta, of whichever choice. What it raises ends the call (`end`), and no other."""
+
+    def end(self, finish: Finish) -> None:
+        """The whole call is over, whatever its choices had: the engine is gone, or push raised."""
 
     def wake(self) -> None:
         """The engine's step is over: what was pushed may be sent."""
@@ -88,9 +92,7 @@ class Dispatcher:
     def submit(self, job: TokenJob, sink: Sink) -> None:
         """Send a call's job. An engine without `n` gets n jobs, seeded as the choices would be."""
         if self._lost or self._task is None:
-            for choice in range(job.n):
-                sink.push(TokenDelta(job.job, choice=choice, finish=LOST))
-            sink.wake()
+            sink.end(LOST)
             return
         parts = _split(job) if job.n > 1 and not self._card.can("n") else ((0, job),)
         for base, part in parts:
@@ -189,16 +191,15 @@ class Dispatcher:
         """A bug on our side of the seam: end this call alone, and free the engine."""
         self.abort(entry.job, None, AbortReason.CLIENT)
         self.forget(entry.job)
-        entry.sink.push(TokenDelta(entry.job, finish=BROKEN))
-        entry.sink.wake()
+        entry.sink.end(BROKEN)
 
     def _lose(self, why: str) -> None:
         self._lost = why
         entries, self._entries = self._entries, {}
         self._jobs.clear()
-        for entry in entries.values():
-            entry.sink.push(TokenDelta(entry.job, choice=entry.base, finish=LOST))
-            entry.sink.wake()
+        # Why once each: a call may have several parts, and is over when one of them is lost.
+        for sink in dict.fromkeys(entry.sink for entry in entries.values()):
+            sink.end(LOST)
 
 
 def _split(job: TokenJob) -> tuple[tuple[int, TokenJob], ...]:

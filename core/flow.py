@@ -142,8 +142,9 @@ class Flow:
             for absent in self._absent:
                 if absent.name in ("", name):
                     raise absent.refusal()
+            served = ", ".join(map(repr, self._models))
             raise RequestError(
-                f"model {name!r} is not served here; there is {', '.join(map(repr, self._models))}",
+                f"model {name[:100]!r} is not served here; there is {served}",
                 kind=ErrorKind.MODEL_NOT_FOUND,
                 param="model",
                 code="model_not_found",
@@ -186,7 +187,8 @@ class Flow:
             planned = replace(planned, job=replace(planned.job, credit=CREDIT_WINDOW))
         work = Work(codec, call, exchange, stamp, model, prompt, planned, began)
         key = None
-        if self._answers is not None:
+        # Why not with a script: it may be replaced under the same name.
+        if self._answers is not None and not name:
             revision = model.revision or card.revision
             key = answer_key(planned.job, call, prompt.fingerprint, revision=revision)
         if self._answers is None or key is None:

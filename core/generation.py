@@ -175,6 +175,12 @@ class Generation:
         """Choices that ended here, by a stop string or for want of need, not by the engine."""
         return tuple(k for k, decoder in enumerate(self._decoders) if decoder.stopped is not None)
 
+    def end(self, finish: Finish) -> Failed:
+        """The whole answer failed from outside, whatever its choices had."""
+        failed = failure(finish) or Failed(*INTERNAL)
+        self.failed_finish = finish
+        return self._fail(failed)
+
     def _fail(self, failed: Failed) -> Failed:
         self.is_over = True
         self.failed = failed

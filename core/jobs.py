@@ -84,6 +84,7 @@ class JobBuilder:
             raise RequestError(
                 f"model {self._model!r} cannot give log probabilities", param="logprobs"
             )
+        self._check_ids(call, card)
         ignored: list[str] = []
         spellings = self._stop_spellings(call)
         wanted = call.stopping.max_tokens
@@ -118,6 +119,22 @@ class JobBuilder:
             tuple(text for text in call.stopping.strings if text not in spellings.values()),
             spellings,
         )
+
+    def _check_ids(self, call: Call, card: EngineCard) -> None:
+        """Ids that a client names must be the model's."""
+        named = {
+            "logit_bias": call.sampling.logit_bias,
+            "allowed_token_ids": call.sampling.allowed_ids,
+            "stop_token_ids": call.stopping.ids,
+        }
+        for field, ids in named.items():
+            for id in ids:
+                if not 0 <= id < card.vocab_size:
+                    raise RequestError(
+                        f"{field}: model {self._model!r} has token ids 0 to"
+                        f" {card.vocab_size - 1}, got {id}",
+                        param=field,
+                    )
 
     def _stop_spellings(self, call: Call) -> dict[int, str]:
         """Stop strings that spell one added token end the answer by id, before any text."""

@@ -143,4 +143,8 @@ def _map_json(text: str, change: Callable[[str], str]) -> str:
     except (ValueError, RecursionError):
         return change(text)
     mapped = _map(value, change)
-    return text if mapped == value else json.dumps(mapped, ensure_ascii=False)
+    if mapped == value:
+        return text
+    # Why through UTF-16: an escaped lone surrogate would become a real one, which no text may hold.
+    written = json.dumps(mapped, ensure_ascii=False)
+    return written.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -8,18 +8,22 @@ bounded by credit. Knows no HTTP.
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections.abc import Callable
 from time import perf_counter
 from typing import final
 
+from tokenwire.core.errors import CodecStateError
 from tokenwire.core.events import Event, Failed
 from tokenwire.core.generation import Generation
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS
-from tokenwire.core.tokens import TokenDelta
+from tokenwire.core.tokens import Finish, TokenDelta
 
 __all__ = ("CREDIT_STEP", "CREDIT_WINDOW", "AnswerStream")
+
+log = logging.getLogger("tokenwire.stream")
 
 CREDIT_WINDOW = 1024
 """Tokens that may wait for a slow client, beside what the engine itself holds."""
@@ -92,6 +96,20 @@ class AnswerStream:
             for choice in generation.unwanted:
                 self._abort(choice)
             generation.unwanted.clear()
+
+    def end(self, finish: Finish) -> None:
+        """The whole call failed: the engine is gone, or one of its deltas could not be sent."""
+        failed = self.generation.end(finish)
+        if not self._stream or not self._began:
+            self._chunks.clear()
+            self.failed = failed
+        elif not self.gone:
+            try:
+                self._chunks.append(self._push(failed))
+            except CodecStateError:
+                # Why nothing more: the reply broke on its very last event, and takes none now.
+                log.warning("a stream broke at its end, and has no terminal event")
+        self.wake()
 
     def wake(self) -> None:
         if self._fresh:

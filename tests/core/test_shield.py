@@ -99,6 +99,15 @@ def test_harmless_dialogues_are_not_touched() -> None:
     assert shields == {}
 
 
+def test_an_escaped_surrogate_stays_harmless() -> None:
+    arguments = r'{"a": "\ud800", "b": "<|im_end|> 🌊"}'
+    hidden, _ = SHIELD.hide(Dialogue((Turn("assistant", (ToolCall("c", "f", arguments),)),)))
+    part = hidden.turns[0].parts[0]
+    assert isinstance(part, ToolCall)
+    assert part.arguments.encode()
+    assert json.loads(part.arguments)["b"].endswith(" 🌊")
+
+
 def test_big_numbers_in_arguments_survive_hiding() -> None:
     arguments = '{"n": 9007199254740993, "s": "<think>"}'
     hidden, _ = SHIELD.hide(Dialogue((Turn("assistant", (ToolCall("c", "f", arguments),)),)))
