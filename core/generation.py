@@ -63,16 +63,16 @@ def failure(finish: Finish) -> Failed | None:
 class History:
     """The ids received of one choice, wanted or not; those before a restore are only counted."""
 
-    __slots__ = ("_before", "_ids", "extend")
+    __slots__ = ("_before", "_ids", "length")
 
     def __init__(self, before: int = 0) -> None:
         self._before = before
         self._ids = array("I")
-        self.extend = self._ids.extend
+        self.length = before
 
-    @property
-    def length(self) -> int:
-        return self._before + len(self._ids)
+    def extend(self, ids: Sequence[int]) -> None:
+        self._ids.extend(ids)
+        self.length += len(ids)
 
     def agrees(self, at: int, ids: Sequence[int]) -> bool:
         """Whether `ids`, which begin at `at`, repeat what is held, as far as it is known."""

@@ -114,15 +114,25 @@ class AnswerStream:
     def wake(self) -> None:
         if self._fresh:
             self._fresh = False
-            self._time()
+            now = perf_counter()
+            if self.first_token_at is None:
+                self.first_token_at = now
+            else:
+                gap = now - self._last_at
+                self.itl_counts[bisect_left(ITL_BOUNDS, gap)] += 1
+                self.itl_sum += gap
+            self._last_at = now
         waiter = self._waiter
         if waiter is None or waiter.done():
             return  # Why: the connection is sending, and will look again.
         if self._stream:
-            if self._chunks and self.direct is not None and self.direct(self._joined()):
-                self._chunks = []
-                self.taken()
-            if self._chunks or self.is_over or self.gone or self.failed:
+            chunks, direct = self._chunks, self.direct
+            if chunks and direct is not None and direct(self._joined()):
+                chunks.clear()
+                self._active_at = self._last_at
+                if self._tokens >= CREDIT_STEP:
+                    self.taken()
+            if chunks or self.is_over or self.gone or self.failed:
                 waiter.set_result(True)
         elif self.is_over or self.gone or self.failed:
             # Why: a unary answer has bytes at its end alone.
@@ -146,16 +156,6 @@ class AnswerStream:
             if data:
                 chunks.append(data)
             self._began = True
-
-    def _time(self) -> None:
-        now = perf_counter()
-        if self.first_token_at is None:
-            self.first_token_at = now
-        else:
-            gap = now - self._last_at
-            self.itl_counts[bisect_left(ITL_BOUNDS, gap)] += 1
-            self.itl_sum += gap
-        self._last_at = now
 
     # --- the connection's side -------------------------------------------------------------------
 
@@ -211,5 +211,4 @@ class AnswerStream:
             self._credit(tokens)
 
     def _joined(self) -> bytes:
-        chunks = self._chunks
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
