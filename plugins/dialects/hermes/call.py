@@ -8,6 +8,7 @@ JSON does. A null for the arguments, or none, is `{}`.
 from __future__ import annotations
 
 import json
+import re
 from enum import Enum
 from typing import Final, final
 
@@ -23,6 +24,8 @@ BLANK: Final = " \t\r\n"
 MAX_HEADER: Final = 65_536
 """Characters held while the name is not known."""
 NULL: Final = "null"
+LONE: Final = re.compile(r"[\ud800-\udfff]")
+"""A surrogate in a string that Python has decoded: pairs are one character there."""
 
 
 class Outcome(Enum):
@@ -163,7 +166,7 @@ class CallReader:
         place = self._place
         self._place = "member"
         if place == "key":
-            self._key = _decode(self._word)
+            self._key = _decode(self._word) or self._word[1:-1]
             self._place = "colon"
         elif place == "name":
             name = _decode(self._word)
@@ -209,8 +212,10 @@ class CallReader:
 
 
 def _decode(literal: str) -> str:
-    """The text of a JSON string; as it stands between its quotes where it is not quite JSON."""
+    """The text of a JSON string; as it stands between its quotes where it is not quite JSON; "" for
+    what no UTF-8 can say (a lone surrogate)."""
     try:
-        return str(json.loads(literal))
+        text = str(json.loads(literal))
     except ValueError:
-        return literal[1:-1]
+        text = literal[1:-1]
+    return text if LONE.search(text) is None else ""

@@ -24,6 +24,9 @@ F = call("f", '{"a": 1}')
         "<tool_call></tool_call>",
         '<tool_call>{"name": 3, "arguments": {}}</tool_call>',
         '<tool_call>{"name": "", "arguments": {}}</tool_call>',
+        '<tool_call>{"name": "\\ud800", "arguments": {}}</tool_call>',
+        '<tool_call>{"name": "f\\udc00g", "arguments": {}}</tool_call>',
+        '<tool_call>{"arguments": {"a": 1}, "name": "\\udc00\\ud800"}</tool_call>',
         '<tool_call>{"arguments": {}}</tool_call>',
         "<tool_call>{}</tool_call>",
         '<tool_call>"f"</tool_call>',
@@ -60,6 +63,7 @@ def test_a_call_behind_a_broken_one_is_read() -> None:
         ('<tool_call>{"arguments": {"a": 1}, "name": "f"}</tool_call>', [F]),
         ('<tool_call>{"name": "f", "arguments": {"a": 1}, "arguments": {}}</tool_call>', [F]),
         ('<tool_call>{"name": "\\u0066", "arguments": {"a": 1}}</tool_call>', [F]),
+        ('<tool_call>{"\\ud800": 1, "name": "f", "arguments": {"a": 1}}</tool_call>', [F]),
     ],
 )
 def test_calls_that_are_written_in_other_ways(answer: str, parts: list[object]) -> None:
@@ -82,6 +86,24 @@ def test_a_header_without_end_is_text_at_last() -> None:
     assert read(answer) == [text(answer)]
     late = f'<tool_call>{{"arguments": {{"a": "{"x" * MAX_HEADER}"}}, "name": "f"}}</tool_call>'
     assert read(late) == [text(late)]
+
+
+ESCAPED = st.lists(
+    st.sampled_from(["\\ud83d", "\\uDE00", "\\udfff", "\\u0041", "\\\\", "ud800", "x", "\\"]),
+    max_size=6,
+).map("".join)
+
+
+@settings(derandomize=True, max_examples=300, deadline=None)
+@given(ESCAPED, ESCAPED, ESCAPED)
+def test_whatever_is_escaped_a_name_can_be_sent_and_nothing_is_lost(key, name, value) -> None:
+    answer = f'<tool_call>{{"{key}": 1, "name": "{name}", "arguments": {{"a": "{value}"}}}}'
+    parts = read(answer)
+    for part in parts:
+        (part.name or "").encode()
+        part.text.encode()
+    if [part.kind for part in parts] == ["text"]:
+        assert parts == [text(answer)]
 
 
 PIECES = st.lists(
