@@ -36,7 +36,10 @@ SAMPLES = (
 
 
 def fast_encoder(path: Path, library: Library) -> FastEncode | None:
-    """None where fastokens is missing, cannot read the file, or gives one other id."""
+    """None where fastokens is missing, cannot read the file, or gives one other id.
+
+    A text that it gives up on (long runs exhaust its pattern matcher) is `library`'s to encode.
+    """
     try:
         from fastokens import Tokenizer
     except ImportError:
@@ -49,14 +52,26 @@ def fast_encoder(path: Path, library: Library) -> FastEncode | None:
             return ids
 
         for text in _probe(library):
-            wanted = library.encode_batch_fast([text], add_special_tokens=False)[0].ids
-            if encode(text) != wanted:
+            if encode(text) != _reference(library, text):
                 log.warning("%s: fastokens gives other ids for %.40r: not used", path, text)
                 return None
     except Exception as error:  # Why: native code, which must never keep a model from starting.
         log.warning("%s: fastokens cannot be used: %s", path, error)
         return None
-    return encode
+
+    def encode_or_fall_back(text: str) -> list[int]:
+        try:
+            return encode(text)
+        except Exception as error:  # Why: native code, of which no list of errors is known.
+            log.debug("fastokens gave up on %d characters: %s", len(text), error)
+            return _reference(library, text)
+
+    return encode_or_fall_back
+
+
+def _reference(library: Library, text: str) -> list[int]:
+    ids: list[int] = library.encode_batch_fast([text], add_special_tokens=False)[0].ids
+    return ids
 
 
 def _probe(library: Library) -> Iterator[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
+from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
@@ -92,3 +95,29 @@ def test_fastokens_that_cannot_read_the_file_is_not_used(tmp_path, caplog):
     path.write_text("{}")
     assert fast_encoder(path, library) is None
     assert "cannot be used" in caplog.text
+
+
+def test_a_text_that_fastokens_gives_up_on_is_encoded_by_the_library(
+    tmp_path, caplog, monkeypatch
+):
+    library, path = small(tmp_path)
+
+    class Encoder:
+        @classmethod
+        def from_file(cls, name):
+            return cls()
+
+        def encode(self, text, add_special_tokens):
+            if text == "w" * 9:
+                raise ValueError("Max stack size exceeded for backtracking")
+            return library.encode_batch_fast([text], add_special_tokens=False)[0]
+
+    fake = ModuleType("fastokens")
+    fake.Tokenizer = Encoder
+    monkeypatch.setitem(sys.modules, "fastokens", fake)
+    encode = fast_encoder(path, library)
+    with caplog.at_level(logging.DEBUG, logger="tokenwire.tokenizers.hf"):
+        assert encode("w" * 9) == library.encode("w" * 9).ids
+    assert [record.levelname for record in caplog.records] == ["DEBUG"]
+    assert "gave up on 9 characters" in caplog.text
+    assert encode("Held") == library.encode("Held").ids

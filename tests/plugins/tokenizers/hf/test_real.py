@@ -111,6 +111,15 @@ def test_fastokens_gives_the_same_ids(name):
     assert fast.encode_many([(TEXT, {}), ("", {})]) == plain.encode_many([(TEXT, {}), ("", {})])
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_long_runs_are_encoded_whatever_fastokens_makes_of_them(name):
+    pytest.importorskip("fastokens")
+    fast, plain = loaded(name, "auto"), loaded(name)
+    text = " " * 1_000_000
+    assert fast.encode(text) == plain.encode(text)
+
+
 def test_smollm2_knows_its_ends_and_names():
     vocabulary = loaded("smollm2").vocabulary
     assert vocabulary.size == 49152
