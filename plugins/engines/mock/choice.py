@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import final
 
@@ -17,7 +18,7 @@ from tokenwire.core.tokens import (
     LogprobSettings,
     TokenJob,
 )
-from tokenwire.plugins.engines.mock.chooser import acts, choose
+from tokenwire.plugins.engines.mock.chooser import acts, choose, penalises
 from tokenwire.plugins.engines.mock.lines import PLAUSIBLE, Lines
 
 __all__ = ("Choice", "fault")
@@ -41,6 +42,8 @@ class Choice:
         "_likely",
         "_lines",
         "_progress",
+        "_prompt",
+        "_said",
         "_steps",
         "_vocab_size",
         "finish",
@@ -73,6 +76,12 @@ class Choice:
         """What remains of a step of several ids."""
         self.output: array[int] = array("I", job.resume_ids)
         """All ids so far, of earlier attempts and held back ones too: what is in the KV cache."""
+        # Why counted along: to count again for every id would take the square of the output.
+        self._said: Counter[int] | None = None
+        self._prompt: frozenset[int] = frozenset()
+        if self._acts and penalises(job.sampling):
+            self._said = Counter(self.output)
+            self._prompt = frozenset(job.prompt)
         self.finish = progress.finish
         self.pause_s = 0.0
         self.is_forced = False
@@ -117,8 +126,13 @@ class Choice:
         values = itertools.cycle(PLAUSIBLE)
         return (None, *(self._rank(id, next(values), asked) for id in self._job.prompt[1:]))
 
-    def _force(self, id: int) -> TokenIds:
+    def _say(self, id: int) -> None:
         self.output.append(id)
+        if self._said is not None:
+            self._said[id] += 1
+
+    def _force(self, id: int) -> TokenIds:
+        self._say(id)
         sent = TokenIds(self._progress.push(id))
         self.finish = self._progress.finish
         return sent
@@ -129,7 +143,7 @@ class Choice:
         self._left = NO_IDS
         for index, expected in enumerate(ids):
             id = self._choose(expected) if self._acts else expected
-            self.output.append(id)
+            self._say(id)
             sent.extend(progress.push(id))
             if progress.finish is not None or progress.forced() is not None:
                 self._left = TokenIds(ids[index + 1 :])
@@ -160,8 +174,9 @@ class Choice:
             sampling=self._job.sampling,
             likely=self._likely,
             vocab_size=self._vocab_size,
-            prompt=self._job.prompt,
-            output=self.output,
+            prompt=self._prompt,
+            said=self._said or {},
+            position=len(self.output),
             masked=self._progress.masked(),
         )
 

@@ -505,3 +505,24 @@ def test_without_debug_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.INFO):
         play(job())
     assert not caplog.records
+
+
+def test_what_was_said_is_not_counted_again_for_every_id(monkeypatch):
+    """Masks alone cost no search among other ids; penalties see repeats of this very output."""
+    from tokenwire.plugins.engines.mock import chooser
+
+    drawn = []
+    draw = chooser.splitmix64
+    monkeypatch.setattr(chooser, "splitmix64", lambda state: drawn.append(state) or draw(state))
+    stopping = JobStopping(max_tokens=3000, min_tokens=3000, stop_ids=TokenIds((255,)))
+    found, _ = play(job(stopping=stopping), answer="ab")
+    ids = [id for delta in found["j", 0] for id in delta.ids]
+    assert bytes(ids) == b"ab" * 1500
+    assert drawn == []
+
+    sampling = JobSampling(frequency_penalty=2.0)
+    stopping = JobStopping(max_tokens=40, ignore_eos=True)
+    found, _ = play(job(stopping=stopping, sampling=sampling), answer="a")
+    ids = [id for delta in found["j", 0] for id in delta.ids]
+    assert ids[:10] == [97] * 10
+    assert len(set(ids)) > 1
