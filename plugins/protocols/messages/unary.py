@@ -88,7 +88,8 @@ class UnaryReply(Reply):
                 return wire.ThinkingBlock(part.text, signature)
             case "tool_call":
                 call_id = shapes.tool_id(part.call_id, self._stamp, tools)
-                return wire.ToolUseBlock(call_id, part.name, shapes.tool_input(part.text))
+                given = shapes.tool_input(part.text, complete=part.complete)
+                return wire.ToolUseBlock(call_id, part.name, given)
 
     def save(self) -> object:
         """All of the answer so far: a unary body must repeat it."""

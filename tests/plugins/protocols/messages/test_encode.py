@@ -6,6 +6,7 @@ import re
 
 import msgspec
 import pytest
+from jiter import from_json
 
 from tokenwire.core.call import Call, Output
 from tokenwire.core.dialogue import Dialogue
@@ -137,6 +138,72 @@ def test_a_call_that_was_cut_off_is_not_completed(encode, text, given):
     whole = body(encode(events, stream=False))
     assert whole["content"][0]["input"] == given
     assert whole["stop_reason"] == values(data)[-2]["delta"]["stop_reason"] == "max_tokens"
+
+
+DEEP = '{"a":' * 123 + "1" + "}" * 123
+RAW = [
+    "nonsense",
+    "{a: 1}",
+    '{"a": 1,}',
+    '{"a": "cut',
+    '{"a": 1}, "b": 2',
+    '{"a": 1}]}]}, {"b": [{"c": [{"d": 2}',
+    '{"a": 1e999}',
+    '{"a": NaN}',
+    '{"a": "\\ud800"}',
+    f'{{"a":{DEEP}}}',
+    "[" * 5000,
+    '"' + "[" * 200 + '"',
+]
+VALUES = [
+    '{"a": 1}', DEEP, "[1, 2]", "3", "null", '"text"', '"{\\"a\\": 1}"', '{"a": "\\ud83d\\ude00"}'
+]  # fmt: skip
+
+
+def unary_input(encode, text, **fields):
+    data = encode(answer(part("tool_call", text, name="a", **fields)), stream=False)
+    return body(data)["content"][0]["input"]
+
+
+@pytest.mark.parametrize("text", RAW)
+def test_arguments_that_no_request_could_hold_are_raw_text(encode, decode, text):
+    assert unary_input(encode, text) == {"raw": text}
+    assert sent_back(decode, unary_input(encode, text)).ignored == ()
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_other_json_is_the_value_that_the_stream_adds_up_to(encode, decode, text):
+    given = unary_input(encode, text)
+    assert given == from_json(text.encode(), partial_mode=True)
+    sent_back(decode, given)
+
+
+def test_of_a_key_written_twice_the_last_one_is_sent(encode, decode):
+    text = '{"a": 1, "b": {"c": 1, "c": "é"}, "a": 12345678901234567890123}'
+    data = encode(answer(part("tool_call", text, name="a")), stream=False)
+    assert data.count(b'"c"') == 1
+    assert unary_input(encode, text) == from_json(text.encode(), partial_mode=True)
+    sent_back(decode, unary_input(encode, text))
+    digits = f'{{"a": 1, "a": 1, "b": [{"9" * 300}]}}'
+    assert unary_input(encode, digits) in ({"raw": digits}, {"a": 1, "b": [int("9" * 300)]})
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800", "b', '{"a":' * 300, '{"a": [' + '{"b":' * 200])
+def test_what_is_whole_of_a_cut_call_can_be_sent_back(encode, decode, text):
+    assert unary_input(encode, text, complete=False) == {"raw": text}
+
+
+def sent_back(decode, given):
+    use = {"type": "tool_use", "id": "toolu_1", "name": "a", "input": given}
+    turns = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": [use]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}],
+        },
+    ]
+    return decode(messages=turns)
 
 
 def test_arguments_stand_in_the_unary_body_as_they_were_written(encode):
