@@ -81,6 +81,12 @@ def test_a_marker_outside_strings_ends_a_call_that_its_json_does_not() -> None:
     assert read(answer) == [call("f", '{"a": [1', complete=False), text("then")]
 
 
+@pytest.mark.parametrize("cut", ["<tool_call>", "<tool_call>\n{", '<tool_call>{"name": "get_wea'])
+def test_a_call_that_ends_before_its_name_is_left_out(cut: str) -> None:
+    assert read(cut) == []
+    assert read("text\n" + cut) == [text("text\n")]
+
+
 def test_a_header_without_end_is_text_at_last() -> None:
     answer = '<tool_call>{"arguments": {"a": "' + "x" * (MAX_HEADER + 5)
     assert read(answer) == [text(answer)]
