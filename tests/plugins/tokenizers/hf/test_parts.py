@@ -97,9 +97,7 @@ def test_fastokens_that_cannot_read_the_file_is_not_used(tmp_path, caplog):
     assert "cannot be used" in caplog.text
 
 
-def test_a_text_that_fastokens_gives_up_on_is_encoded_by_the_library(
-    tmp_path, caplog, monkeypatch
-):
+def test_a_text_that_fastokens_gives_up_on_is_encoded_by_the_library(tmp_path, caplog, monkeypatch):
     library, path = small(tmp_path)
 
     class Encoder:
