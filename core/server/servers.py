@@ -98,6 +98,7 @@ class UvicornServer(HttpServer):
         import uvicorn
 
         from tokenwire.core.server.exchange_asgi import AsgiEdge
+        from tokenwire.core.server.patient_h11 import PatientH11
 
         class Quiet(uvicorn.Server):
             """Signals are the lifecycle's."""
@@ -109,7 +110,7 @@ class UvicornServer(HttpServer):
         self._server = Quiet(
             uvicorn.Config(
                 AsgiEdge(edge),
-                http="h11",  # Why: httptools has no bound on a request's head
+                http=PatientH11,  # Why h11: httptools has no bound on a request's head
                 lifespan="off",
                 ws="none",
                 log_config=None,
