@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import final
 
@@ -90,34 +89,40 @@ class Edge:
                 self._idle.set()
 
     async def _answer(self, head: Head, carrier: Carrier, codec: Codec | None) -> None:
+        headers = head.headers
         try:
-            headers, body = await self._read(head, carrier)
+            gzip, body = await self._read(head, carrier)
         except RequestError as error:
+            # Why: what is left of the body would be read as the next request.
+            carrier.extra = (*carrier.extra, ("connection", "close"))
             await self._refuse(error, carrier, codec)
             return
+        if gzip:
+            try:
+                body = await decoded(body, self._limit)
+            except RequestError as error:
+                await self._refuse(error, carrier, codec)
+                return
+            headers = {name: value for name, value in headers.items() if name not in CODED}
         request = HttpRequest(head.method, head.path, headers, head.query, body)
         if codec is None:
             await through_asgi(self._admin, request, carrier)
         else:
             await self._flow.handle(request, carrier)
 
-    async def _read(self, head: Head, carrier: Carrier) -> tuple[Mapping[str, str], bytes]:
-        headers = head.headers
-        length = declared_length(headers, self._limit)
+    async def _read(self, head: Head, carrier: Carrier) -> tuple[bool, bytes]:
+        """(whether it is gzip, the body); a RequestError leaves it unread, or some of it."""
+        length = declared_length(head.headers, self._limit)
         if length == 0:
-            return headers, b""
-        gzip = is_gzip(headers)
+            return False, b""
+        gzip = is_gzip(head.headers)
         try:
             async with asyncio.timeout(self._patience):
-                body = await carrier.body(self._limit, length)
+                return gzip, await carrier.body(self._limit, length)
         except TimeoutError as error:
             raise RequestError(
                 f"the request's body did not arrive within {self._patience:g} s"
             ) from error
-        if not gzip:
-            return headers, body
-        kept = {name: value for name, value in headers.items() if name not in CODED}
-        return kept, await decoded(body, self._limit)
 
     async def _refuse(
         self,

@@ -99,6 +99,23 @@ def test_declared_length_over_the_limit_is_refused_unread(server):
         assert b" 413 " in raw.recv(65536)
 
 
+@pytest.mark.parametrize("head", [b"Content-Length: 100001", b"Content-Encoding: br"])
+def test_a_refusal_that_leaves_the_body_unread_says_that_the_connection_ends(server, head):
+    with server.socket() as raw:
+        start = b"POST /echo HTTP/1.1\r\nHost: t\r\nConnection: keep-alive\r\n"
+        length = b"" if b"Length" in head else b"\r\nContent-Length: 3"
+        raw.sendall(start + head + length + b"\r\n\r\n")
+        answer = b""
+        while part := raw.recv(65536):
+            answer += part
+        assert b"\r\nconnection: close\r\n" in answer.partition(b'{"')[0].lower()
+
+
+def test_a_refusal_of_a_body_that_was_read_keeps_the_connection(client):
+    reply = client.post("/echo", content=b"no gzip", headers={"content-encoding": "gzip"})
+    assert (reply.status_code, reply.headers.get("connection")) == (400, None)
+
+
 def test_gzip_body_is_inflated(client):
     headers = {"content-encoding": "gzip"}
     told = client.post("/echo", content=gzip.compress(b"packed"), headers=headers).json()
