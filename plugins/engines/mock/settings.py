@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
 
 from tokenwire.core.tokens import CAPABILITIES
 
@@ -10,6 +12,10 @@ __all__ = ("ANSWER", "MockSettings")
 
 ANSWER = "This is the mock engine of Tokenwire: it gives every request this one answer."
 THOUGHT = "One sentence will do."
+
+Time: TypeAlias = Annotated[float, Meta(ge=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Size: TypeAlias = Annotated[int, Meta(ge=1)]
 
 
 class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,36 +25,36 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What it says unscripted."""
     thought: str = THOUGHT
     """What it thinks first, where the prompt ends inside reasoning."""
-    context_length: int | None = None
+    context_length: Size | None = None
     """Tokens of prompt and answer. None: the model's, else 8192."""
-    ttft_ms: float = 0.0
+    ttft_ms: Time = 0.0
     """From admission to the first token."""
-    prompt_token_us: float = 0.0
+    prompt_token_us: Time = 0.0
     """Added to `ttft_ms` for each prompt token that the cache did not hold."""
-    token_ms: float = 0.0
+    token_ms: Time = 0.0
     """Between tokens."""
-    max_running: int = 1024
+    max_running: Size = 1024
     """Choices that run together."""
-    max_waiting: int = 4096
+    max_waiting: Count = 4096
     """Choices that wait; more are refused as overloaded."""
-    kv_blocks: int = 65536
+    kv_blocks: Count = 65536
     """Blocks of the cache. 0: no cache and no bound."""
-    block_size: int = 16
+    block_size: Size = 16
     """Tokens a block."""
-    credit_cap: int = 1024
+    credit_cap: Size = 1024
     adapters: tuple[str, ...] = ()
     """LoRA adapters that it pretends to have: "NAME" or "NAME@REVISION"."""
     without: tuple[str, ...] = ()
     """Capabilities that it does not declare, and therefore refuses."""
-    error_at: int | None = None
+    error_at: Count | None = None
     """Fault: every choice fails after that many tokens."""
-    error_cause: str = "internal"
+    error_cause: Literal["refused", "overloaded", "context_length", "lost", "internal"] = "internal"
     """The cause it fails with."""
-    stall_at: int | None = None
+    stall_at: Count | None = None
     """Fault: every choice falls silent after that many tokens."""
-    disconnect_at: int | None = None
+    disconnect_at: Count | None = None
     """Fault: when a choice has that many tokens, all choices are lost."""
-    disconnect_ms: float = 1000.0
+    disconnect_ms: Time = 1000.0
     """How long it then stays away."""
 
     def __post_init__(self) -> None:
