@@ -34,12 +34,13 @@ def installed(environ: Mapping[str, str]) -> tuple[Plugin, ...]:
     in TOKENWIRE_DISABLE, which are not even imported. Raises PluginError that names the plugin."""
     found = _by_name()
     names = _words(environ.get(ONLY, "")) or sorted(found)
-    blocked = set(_words(environ.get(WITHOUT, "")))
-    for name in names:
-        if name not in found:
-            raise PluginError(
-                f"{ONLY} names '{name}', which is not installed{nearest(name, found)}"
-            )
+    blocked = _words(environ.get(WITHOUT, ""))
+    for variable, listed in ((ONLY, names), (WITHOUT, blocked)):
+        for name in listed:
+            if name not in found:
+                raise PluginError(
+                    f"{variable} names '{name}', which is not installed{nearest(name, found)}"
+                )
     return tuple(_load(found[name]) for name in names if name not in blocked)
 
 

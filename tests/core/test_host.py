@@ -284,7 +284,7 @@ def test_entry_points_can_be_left_out(points):
         ({"TOKENWIRE_PLUGINS": "c,a"}, ["c", "a"]),
         ({"TOKENWIRE_PLUGINS": " c a c "}, ["c", "a"]),
         ({"TOKENWIRE_PLUGINS": ""}, ["a", "b", "c"]),
-        ({"TOKENWIRE_DISABLE": "b, unknown"}, ["a", "c"]),
+        ({"TOKENWIRE_DISABLE": "b"}, ["a", "c"]),
         ({"TOKENWIRE_PLUGINS": "a b", "TOKENWIRE_DISABLE": "a"}, ["b"]),
     ],
 )
@@ -294,13 +294,13 @@ def test_the_environment_restricts_and_blocks_before_importing(points, environ, 
     assert seen.loaded == names
 
 
-def test_a_name_that_is_not_installed_is_said_with_the_nearest(points):
+@pytest.mark.parametrize("variable", ["TOKENWIRE_PLUGINS", "TOKENWIRE_DISABLE"])
+def test_a_name_that_is_not_installed_is_said_with_the_nearest(points, variable):
     points(**routers("round_robin"))
     with pytest.raises(PluginError) as caught:
-        Host(environ={"TOKENWIRE_PLUGINS": "round_robbin"})
+        Host(environ={variable: "round_robbin"})
     assert str(caught.value) == (
-        "TOKENWIRE_PLUGINS names 'round_robbin', which is not installed; the nearest is "
-        "'round_robin'"
+        f"{variable} names 'round_robbin', which is not installed; the nearest is 'round_robin'"
     )
 
 
