@@ -10,6 +10,9 @@ from tokenwire.core.settings import Place
 __all__ = ("PLUGIN_NAME", "check_limits", "check_server")
 
 PLUGIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+PATH = re.compile(r"/[A-Za-z0-9._~/-]*")
+"""Without what servers and clients write in several ways (RFC 3986, 2.3), and without patterns."""
+MOST_WORKERS = 256
 
 
 def check_limits(config: Config, place: Place, *, is_short: bool) -> None:
@@ -24,10 +27,10 @@ def check_server(server: ServerConfig, place: Place) -> None:
         "host": (bool(server.host), "an address or a name"),
         "port": (0 <= server.port <= 65535, "a port, 0 to 65535"),
         "health_check": (
-            server.health_check is None or server.health_check.startswith("/"),
-            "a path that begins with /",
+            server.health_check is None or PATH.fullmatch(server.health_check) is not None,
+            "a path that begins with / and has letters, digits and . _ ~ - only",
         ),
-        "workers": (server.workers >= 1, "1 or more"),
+        "workers": (1 <= server.workers <= MOST_WORKERS, f"1 to {MOST_WORKERS}"),
         "request_timeout": (server.request_timeout > 0, "seconds, more than 0"),
         "keepalive": (server.keepalive > 0, "seconds, more than 0"),
         "max_body": (server.max_body > 0, "bytes, more than 0"),
@@ -36,6 +39,8 @@ def check_server(server: ServerConfig, place: Place) -> None:
     for key, (is_right, what) in wanted.items():
         if not is_right:
             raise place.at(key).wrong(getattr(server, key), f"wanted {what}")
+    if server.cors.max_age < 0:
+        raise place.at("cors").at("max_age").wrong(server.cors.max_age, "wanted seconds, 0 or more")
 
 
 def _check_cache(cache: CacheConfig, place: Place) -> None:

@@ -207,10 +207,22 @@ def test_a_checkpoint_that_is_given_stands():
             'd.yaml: server.port = "80": wanted a whole number, got a text',
         ),
         (ONE + "server: {port: 65536}", "d.yaml: server.port = 65536: wanted a port, 0 to 65535"),
-        (ONE + "server: {workers: 0}", "d.yaml: server.workers = 0: wanted 1 or more"),
+        (ONE + "server: {workers: 0}", "d.yaml: server.workers = 0: wanted 1 to 256"),
+        (ONE + "server: {workers: 257}", "d.yaml: server.workers = 257: wanted 1 to 256"),
         (
             ONE + "server: {health_check: health}",
             'd.yaml: server.health_check = "health": wanted a path that begins with /',
+        ),
+        (
+            ONE + 'server: {health_check: "/mock/scripts/{x}"}',
+            'd.yaml: server.health_check = "/mock/scripts/{x}": wanted a path that begins with / '
+            "and has letters, digits and . _ ~ - only",
+        ),
+        (ONE + "server: {health_check: /a b}", 'd.yaml: server.health_check = "/a b": wanted a'),
+        (ONE + "server: {health_check: /é}", 'd.yaml: server.health_check = "/é": wanted a path'),
+        (
+            ONE + "server: {cors: {max_age: -1}}",
+            "d.yaml: server.cors.max_age = -1: wanted seconds, 0 or more",
         ),
         (
             ONE + "server: {http: grannian}",
