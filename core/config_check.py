@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tokenwire.core.config import CacheConfig, Config, ModelConfig
+from tokenwire.core.config import CacheConfig, Config, ModelConfig, PluginUse
 from tokenwire.core.config_file import uses
 from tokenwire.core.dialect_names import ALIASES, pick
 from tokenwire.core.errors import ConfigError
@@ -49,7 +49,31 @@ def _check_model(model: ModelConfig, host: Host, place: Place) -> list[str]:
             raise here.wrong(use.plugin, reason)
         # Why no error: an engine may be installed later; until then its calls are answered 503.
         warnings.append(str(here.error(reason)))
+    _check_reasoning(model, host, place)
     return warnings
+
+
+def _check_reasoning(model: ModelConfig, host: Host, place: Place) -> None:
+    """As far as it is known what will read it: the parser that is named, or that has the dialect's
+    name; of the dialect `auto`, any parser that could be chosen."""
+    dialect, _ = pick(None, model.dialect, installed=frozenset(host.dialects))
+    use = model.parser or PluginUse(dialect)
+    names = [use.plugin] if use.plugin in host.parsers else []
+    if model.parser is None and model.dialect == "auto":
+        names = list(host.parsers)
+    refused: ConfigError | None = None
+    for name in names:
+        if "reasoning" not in keys_of(host.parsers[name].settings):
+            continue
+        try:
+            values = {"reasoning": model.reasoning, **use.settings}
+            host.parsers.settings(name, values, place)
+        except ConfigError as error:
+            refused = error
+        else:
+            return
+    if refused is not None:
+        raise refused
 
 
 def _check_dialect(dialect: str, host: Host, place: Place) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tokenwire.core.config import Config, ModelConfig, PluginUse
-from tokenwire.core.errors import ConfigError
+from tokenwire.core.settings import Place
 
 __all__ = ("is_loopback", "refuse_public_mock", "with_mock")
 
@@ -37,9 +37,10 @@ def with_mock(config: Config) -> Config:
     )
 
 
-def refuse_public_mock(config: Config) -> None:
+def refuse_public_mock(config: Config, file: str = "") -> None:
     """Raises ConfigError for a host that others can reach while a mock model (and with it the
-    script routes) or `server.debug` is on, unless `server.allow_mock_public` wants just that."""
+    script routes) or `server.debug` is on, unless `server.allow_mock_public` wants just that.
+    `file`: where the host stands, for the message."""
     server = config.server
     mocks = [
         model.name or "default"
@@ -49,9 +50,9 @@ def refuse_public_mock(config: Config) -> None:
     if server.allow_mock_public or is_loopback(server.host) or not (mocks or server.debug):
         return
     what = f"model '{mocks[0]}' is on the mock engine" if mocks else "server.debug is on"
-    raise ConfigError(
-        f'server.host = "{server.host}": others can reach it while {what}: bind 127.0.0.1, or say '
-        "server.allow_mock_public: true"
+    raise Place(file, "server.host").wrong(
+        server.host,
+        f"others can reach it while {what}: bind 127.0.0.1, or say server.allow_mock_public: true",
     )
 
 

@@ -6,6 +6,7 @@ on stderr. Only bugs show a traceback.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from tokenwire.core import __version__
 from tokenwire.core.cli import calling, conforming, explaining, listing, serving
-from tokenwire.core.cli.shell import Shell
+from tokenwire.core.cli.shell import OutputError, Shell
 from tokenwire.core.errors import TokenwireError
 
 __all__ = ("command_line", "main")
@@ -38,7 +39,27 @@ def command_line(shell: Shell) -> App:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `tokenwire ARGUMENTS` (None: this process's) -> its exit code."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    _take_any_text()
     shell = Shell(os.environ)
+    try:
+        code = _run(given, shell)
+        shell.out.file.flush()
+    except OutputError as error:
+        shell.complain(str(error))
+        code = 1
+    except BrokenPipeError:
+        code = 1
+    if code != 0:
+        _drop_the_rest()
+    return code
+
+
+def _run(arguments: list[str], shell: Shell) -> int:
+    for argument in arguments:
+        if not _is_unicode(argument):
+            shell.complain(f"the argument {argument!r} is not UTF-8")
+            return 2
     app = command_line(shell)
     try:
         shell.host().add_commands(app)
@@ -46,14 +67,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Why go on: `version` and --help need no plugin; what does, ends with this.
         shell.warn(str(error))
     try:
-        code = app(
-            sys.argv[1:] if arguments is None else list(arguments),
-            exit_on_error=False,
-            print_error=False,
-        )
+        code = app(arguments, exit_on_error=False, print_error=False)
     except (CycloptsError, TokenwireError) as error:
         shell.complain(str(error))
         return 2
     except KeyboardInterrupt:
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it is text: bytes that are not UTF-8 come as lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _take_any_text() -> None:
+    """What a stream's encoding lacks is escaped: no answer and no name may end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_the_rest() -> None:
+    """Forget what a stream still holds and cannot write, or Python would complain at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)

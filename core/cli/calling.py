@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from tokenwire.core.call import Call, Output, Stopping
+from tokenwire.core.cli.painting import visible
 from tokenwire.core.cli.shell import Shell
 from tokenwire.core.dialogue import Dialogue, Text, Turn
 from tokenwire.core.errors import ConfigError, ReplyError
@@ -135,7 +136,8 @@ def _refusal(codec: CodecClient, call: Call, body: bytes) -> str:
 
 
 class Screen:
-    """Shows the parts of one answer: text as it is, reasoning dimmed and on terminals only."""
+    """Shows the parts of one answer: text as it is, but for what would steer the terminal, which is
+    escaped; reasoning dimmed, and on terminals only."""
 
     def __init__(self, console: Console) -> None:
         self.is_finished = False
@@ -163,6 +165,8 @@ class Screen:
                     pass
 
     def _print(self, text: str, style: str | None = None) -> None:
-        show = self._console.print
-        show(text, end="", style=style, markup=False, highlight=False, soft_wrap=True)
+        if style is None:
+            self._console.file.write(visible(text))  # Why not `print`: it makes tabs spaces
+        else:
+            self._console.out(visible(text), end="", style=style, highlight=False)
         self._console.file.flush()

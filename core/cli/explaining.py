@@ -59,7 +59,7 @@ def add(app: App, shell: Shell) -> None:
         except OSError as error:
             raise ConfigError(f"{request}: cannot be read: {error.strerror}") from error
         chosen = choose(config, shell)
-        host = host_of(chosen, shell)
+        host = host_of(chosen, shell, "" if config is None else str(config))
         call = decode(chosen, host, protocol, body)
         _show(explained(chosen, host, call, time.time()), shell)
         return 0

@@ -14,6 +14,7 @@ from tokenwire.core.config_file import load, overlay
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import Host
 from tokenwire.core.mock_mode import refuse_public_mock, with_mock
+from tokenwire.core.settings import Place
 
 __all__ = ("add", "choose", "default_config", "host_of")
 
@@ -47,7 +48,9 @@ def add(app: App, shell: Shell) -> None:
         """
         from tokenwire.core.server.lifecycle import run
 
-        return run(choose(config, shell, mock=mock, host=host, port=port))
+        chosen = choose(config, shell, mock=mock, host=host, port=port)
+        refuse_public_mock(chosen, _host_file(config if host is None else None, shell))
+        return run(chosen)
 
     config_commands = App(name="config", help="Look at configuration files.")
     app.command(config_commands)
@@ -64,7 +67,7 @@ def add(app: App, shell: Shell) -> None:
         chosen = choose(file, shell)
         for warning in chosen.warnings:
             shell.warn(warning)
-        refuse_public_mock(chosen)
+        refuse_public_mock(chosen, _host_file(file, shell))
         shell.say(f"{file}: can be used: {_summary(chosen)}")
         return 0
 
@@ -84,7 +87,8 @@ def choose(
     else:
         config = load(file, environ=shell.environ)
     config = _with_options(config, host, port)
-    warnings = check(config, host_of(config, shell), str(file or "the default"))
+    installed = host_of(config, shell, "" if file is None else str(file))
+    warnings = check(config, installed, str(file or "the default"))
     if mock or config.enable_mock:
         config = with_mock(config)
     else:
@@ -114,11 +118,20 @@ def _with_options(config: Config, host: str | None, port: int | None) -> Config:
     return msgspec.structs.replace(config, server=server)
 
 
-def host_of(config: Config, shell: Shell) -> Host:
-    """The shell's, unless the configuration changes who wins."""
+def host_of(config: Config, shell: Shell, file: str = "") -> Host:
+    """The shell's, unless the configuration changes who wins. Raises ConfigError, which names the
+    `file`, for a `replaces` that cannot be."""
     if not config.replaces:
         return shell.host()
-    return Host(environ=shell.environ, replaces=config.replaces)
+    try:
+        return Host(environ=shell.environ, replaces=config.replaces)
+    except ConfigError as error:
+        raise Place(file).error(str(error)) from error
+
+
+def _host_file(file: Path | None, shell: Shell) -> str:
+    """The file that says `server.host`, unless the environment does."""
+    return "" if file is None or shell.environ.get("TOKENWIRE_SERVER_HOST") else str(file)
 
 
 def _summary(config: Config) -> str:

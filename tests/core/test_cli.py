@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
@@ -39,9 +43,9 @@ from tokenwire.core.prompt import Piece, Prompt, Span
 from tokenwire.core.server import lifecycle
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.wire import Stamp
-from tokenwire.plugins.cache import redis
-from tokenwire.plugins.dialects import jinja, plain
-from tokenwire.plugins.engines import reference
+from tokenwire.plugins.cache import memory, redis
+from tokenwire.plugins.dialects import hermes, jinja, plain
+from tokenwire.plugins.engines import mock, reference
 from tokenwire.plugins.protocols import chat_completions, messages, models
 from tokenwire.plugins.tokenizers import bytes as bytes_tokenizer
 from tokenwire.plugins.tokenizers import hf, script
@@ -309,10 +313,13 @@ MODEL = "models: [{name: a, engine: mock, tokenizer: bytes}]\n"
             MODEL + "plugins: {messages: {x: 1}}",
             "plugins.messages.x = 1: there is no such key",
         ),
-        (MODEL + "server: {host: 0.0.0.0}", 'server.host = "0.0.0.0": others can reach it'),
+        (
+            MODEL + "server: {host: 0.0.0.0}",
+            'd.yaml: server.host = "0.0.0.0": others can reach it',
+        ),
         (
             MODEL + "replaces: {engine.mock: other}",
-            "replaces: engine.mock = \"other\": plugin 'other' registers no engine 'mock'",
+            "d.yaml: replaces: engine.mock = \"other\": plugin 'other' registers no engine 'mock'",
         ),
     ],
 )
@@ -321,6 +328,106 @@ def test_what_is_wrong_is_said_in_one_sentence(run, written, text, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+REAL = {
+    "memory": memory,
+    "mock": mock,
+    "bytes": bytes_tokenizer,
+    "hermes": hermes,
+    "plain": plain,
+}
+BUILT_IN = "models: [{{name: a, engine: {engine}, tokenizer: bytes, {more}}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("engine", "more", "message"),
+    [
+        ("mock", "reasoning: thinks", 'models[0].reasoning = "thinks": wanted one of auto, none'),
+        ("mock", "reasoning: x, dialect: qwen3", 'models[0].reasoning = "x": wanted one of auto'),
+        ("mock", "reasoning: x, parser: think", 'models[0].reasoning = "x": wanted one of auto'),
+        (
+            "{plugin: mock, token_ms: -1.5}",
+            "reasoning: none",
+            "models[0].engine.token_ms = -1.5: wanted a number >= 0",
+        ),
+        (
+            "{plugin: mock, block_size: 0}",
+            "reasoning: auto",
+            "models[0].engine.block_size = 0: wanted a whole number >= 1",
+        ),
+        (
+            "{plugin: mock, error_cause: los}",
+            "reasoning: think",
+            'models[0].engine.error_cause = "los": wanted one of context_length, '
+            "internal, lost, overloaded, refused; the nearest is 'lost'",
+        ),
+    ],
+)
+def test_values_that_no_plugin_takes_are_refused(plugins, run, written, engine, more, message):
+    plugins(REAL)
+    code, _, err = run("config", "check", written(BUILT_IN.format(engine=engine, more=more)))
+    assert code == 2
+    assert message in err
+
+
+@pytest.mark.parametrize("more", ["reasoning: none", "reasoning: x, dialect: plain"])
+def test_reasoning_is_left_to_the_parsers_that_have_such_a_setting(plugins, run, written, more):
+    plugins(REAL)
+    assert run("config", "check", written(BUILT_IN.format(engine="mock", more=more)))[0] == 0
+
+
+# --- streams and arguments -----------------------------------------------------------------------
+
+
+def shelled(line, **environ):
+    """Runs a line of shell with `$tokenwire` -> (exit code, stdout, stderr)."""
+    program = "import sys; from tokenwire.core.cli import main; sys.exit(main())"
+    command = shlex.join([sys.executable, "-c", program])
+    done = subprocess.run(
+        ["bash", "-c", line.replace("$tokenwire", command)],
+        env={**os.environ, **environ},
+        check=False,
+        capture_output=True,
+        timeout=60,
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize("line", ["call $'\\xff'", "call hi --model $'\\xff'"])
+def test_an_argument_that_is_not_utf8_is_wrong_usage(line):
+    code, out, err = shelled(f"$tokenwire {line}")
+    assert (code, out) == (2, "")
+    assert err == "tokenwire: the argument '\\udcff' is not UTF-8\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("plugins > /dev/full", "No space left on device"),
+        ("--help > /dev/full", "No space left on device"),
+        ("version >&-", "Bad file descriptor"),
+    ],
+)
+def test_an_output_that_takes_nothing_is_1_and_a_sentence(line, reason):
+    expected = (1, "", f"tokenwire: the output cannot be written: {reason}\n")
+    assert shelled(f"$tokenwire {line}") == expected
+
+
+def test_wrong_usage_is_2_where_it_cannot_be_said_too():
+    assert shelled("$tokenwire versoin 2>&-")[0] == 2
+
+
+def test_a_reader_that_has_gone_ends_a_command_without_a_word():
+    assert shelled("$tokenwire plugins | true")[1:] == ("", "")
+
+
+def test_names_that_the_output_cannot_spell_are_escaped(written):
+    path = written("models: [{name: é, engine: mock, tokenizer: bytes, dialect: plain}]")
+    line = f"$tokenwire config check {shlex.quote(str(path))}"
+    code, out, err = shelled(line, PYTHONIOENCODING="ascii")
+    assert (code, err) == (0, "")
+    assert out.endswith("can be used: 1 model: \\xe9\n")
 
 
 # --- serve ---------------------------------------------------------------------------------------
@@ -384,7 +491,7 @@ def test_enable_mock_in_the_file_is_the_same_as_the_option(run, served, written)
 def test_serve_refuses_a_public_mock_before_it_binds(run, monkeypatch):
     monkeypatch.setattr(lifecycle, "bind", lambda config: pytest.fail("it was bound"))
     code, out, err = run("serve", "--host", "0.0.0.0")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert "others can reach it while model 'mock' is on the mock engine" in err
     assert err.count("\n") == 1
 
@@ -480,6 +587,14 @@ def test_call_shows_calls_with_their_name(talk, server):
     asked = (PartStart(0, "tool_call", "look_up"), PartDelta(0, '{"a":1}'), PartEnd(0))
     server.events = wire("messages", *asked, Finished(0, "tool_calls"), Usage(1, 3))
     assert talk("--protocol", "messages", "--url", server.url)[1] == 'look_up {"a":1}\n'
+
+
+def test_call_shows_what_would_steer_the_terminal(talk, server):
+    steering = (PartStart(0, "text"), PartDelta(0, "a\tb\n\x1b]0;c\x07"), PartEnd(0))
+    server.events = wire("chat_completions", *steering, *END)
+    assert talk("--url", server.url)[1] == "a\tb\n\\x1b]0;c\\x07\n"
+    server.events = wire("chat_completions", Failed(ErrorKind.INTERNAL, "\x1b[2J"))
+    assert talk("--url", server.url)[2] == "tokenwire: \\x1b[2J\n"
 
 
 def test_call_takes_a_model_and_a_limit(talk, server):
