@@ -20,6 +20,7 @@ from tokenwire.core.host import Host, lone_services
 from tokenwire.core.model_parts import ModelParts, assemble
 from tokenwire.core.ports.dialect import Dialect, Parser, ParserMaker, ParserSetup, Template
 from tokenwire.core.prompt import Segment, Segments
+from tokenwire.core.tokens import EngineCard
 from tokenwire.plugins.tokenizers.bytes.tokenizer import BytesTokenizer
 
 
@@ -136,6 +137,10 @@ def test_every_part_gets_the_models_services(bench: Bench, tmp_path: Path) -> No
     tokenizer = bench.built["t"][1].tokenizer
     assert tokenizer is parts.services.tokenizer is parts.model.renderer.tokenizer
     assert parts.services.context_length == 99
+    card = EngineCard("e", vocab_size=9, context_length=1000)
+    assert parts.model.jobs.context_length(card) == 99
+    assert (parts.model.name, parts.model.is_mock) == ("m", True)
+    assert not bench.assemble(engine=PluginUse("other")).model.is_mock
 
 
 def test_sentencepiece_is_said_to_tokenizers_that_have_a_name_for_it(bench: Bench) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.flow.wired import HELLO, Doorman, ask, factory, request, serving
+from tests.flow.wired import HELLO, Doorman, Told, ask, factory, request, serving
+from tokenwire.core.call import Identity
 from tokenwire.core.config import CacheConfig
 from tokenwire.core.errors import ErrorKind, RequestError
+from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.store import AtomicOp, Store
 from tokenwire.core.testing.client import LocalClient
 from tokenwire.core.wire import HttpRequest
@@ -95,6 +97,20 @@ def test_the_first_that_names_a_tenant_decides() -> None:
     assert salt("a", "b") == salt("a", None) == salt("a", "b", "c") == a
     assert salt(None, "b", "c") == salt(None, None, "b") == b
     assert salt(None, None) == salt() == ""
+
+
+def test_a_guard_may_know_the_user_where_the_client_does_not_say() -> None:
+    told = Told()
+
+    class Knows(Guard):
+        async def admit(self, request: HttpRequest, identity: Identity) -> Identity:
+            return Identity("a", user="known", session="one")
+
+    with serving(guards=[Knows(), Doorman()], observers=[told]) as (client, _):
+        ask(client)
+        ask(client, user="u", session_id="s")
+    who = [(each.tenant, each.user, each.session) for each in told.started]
+    assert who == [("a", "known", "one"), ("a", "u", "s")]
 
 
 def test_salts_keep_tenants_apart_and_clients_may_split_further() -> None:

@@ -165,9 +165,10 @@ def test_an_engine_that_dies_fails_its_calls_in_words(
             calls = [start(client, stream=stream, n=n) for n in (1, 2)]
             await until(lambda: len(engine.jobs) == 3)
             engine.end.set()
-            await asyncio.gather(*(task for _, task in calls))
-            late, task = start(client, stream=stream)
-            await task
+            async with asyncio.timeout(20):  # Why: a call that is never told waits for ever.
+                await asyncio.gather(*(task for _, task in calls))
+                late, task = start(client, stream=stream)
+                await task
             return [*(each for each, _ in calls), late], before, client.deployment.ready()
 
         exchanges, before, after = client.run(go())
