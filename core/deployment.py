@@ -61,6 +61,8 @@ class Deployment:
         self._served: list[ServedModel] = []  # Each once; `_models` has aliases too.
         self._absent: list[AbsentModel] = []
         self._loading: list[asyncio.Task[None]] = []
+        # Why: two loads at once need the memory of both, and import libraries in two threads.
+        self._one_at_a_time = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._draining = False
 
@@ -83,7 +85,11 @@ class Deployment:
         mocks = any(model.engine.plugin == "mock" for model in config.models)
         services = Services(keys, store=store, scripts=ScriptBook(store) if mocks else None)
         self = cls(config, host, services, store)
-        self.flow = await self._build(observers)
+        try:
+            self.flow = await self._build(observers)
+        except BaseException:
+            await store.close()
+            raise
         if watches:
             self._tasks.append(asyncio.ensure_future(_rotate(keys, watches)))
         return self
@@ -124,7 +130,7 @@ class Deployment:
         if config.engine.plugin not in self.host.engines:
             problem = f"no engine plugin {config.engine.plugin!r} is installed"
             log.warning("model %s: %s", config.name, problem)
-            self._absent.append(AbsentModel(config.name, problem))
+            self._absent += [AbsentModel(name, problem) for name in (config.name, *config.aliases)]
             return config, None
         parts = assemble(config, self.host, self._services)
         log.info("model %s: dialect %s (%s)", config.name, parts.dialect, parts.why)
@@ -138,13 +144,14 @@ class Deployment:
         """In a thread: weights take seconds to minutes."""
         model = parts.model
         try:
-            engine = await asyncio.to_thread(
-                self.host.engines.build,
-                config.engine.plugin,
-                config.engine.settings,
-                parts.services,
-                f"models.{config.name}.engine",
-            )
+            async with self._one_at_a_time:
+                engine = await asyncio.to_thread(
+                    self.host.engines.build,
+                    config.engine.plugin,
+                    config.engine.settings,
+                    parts.services,
+                    f"models.{config.name}.engine",
+                )
             self._join(model, engine, config)
         except TokenwireError as error:
             model.problem = str(error)
@@ -162,10 +169,10 @@ class Deployment:
                 f"its engine has another {difference.name}: sha256 {difference.theirs[:16]}...,"
                 f" the tokenizer's is {difference.ours[:16]}...; give both the same files"
             )
-        if not theirs and not config.trust_tokenizer:
+        if "vocabulary" not in theirs and not config.trust_tokenizer:
             raise ConfigError(
-                "its engine reports no fingerprints, so its ids may mean other tokens; set"
-                " trust_tokenizer: true if you know that they do not"
+                "its engine reports no fingerprint of its vocabulary, so its ids may mean other"
+                " tokens; set trust_tokenizer: true if you know that they do not"
             )
         dispatcher = Dispatcher(engine, model.name)
         dispatcher.start()

@@ -6,6 +6,7 @@ Pure: values in, rich text out. Knows no model.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from unicodedata import category
 
 from rich.table import Table
 from rich.text import Text
@@ -71,12 +72,15 @@ def span_table(prompt: Prompt, pieces: Sequence[Piece]) -> Table:
 
 
 def visible(text: str) -> str:
-    """Text that cannot steer a terminal: all but line breaks, tabs and printing characters is
-    escaped."""
+    """Text that cannot steer a terminal: all but line breaks, tabs, spaces of any script, joined
+    emoji and printing characters is escaped."""
     return "".join(
-        char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
-        for char in text
+        char if _is_harmless(char) else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or char in "\n\t\u200d" or category(char) == "Zs"
 
 
 def _check(prompt: Prompt, pieces: Sequence[Piece]) -> None:

@@ -124,9 +124,9 @@ OUTPUTS: Final = (
     Output(
         "numbers come out as they were written",
         "hermes",
-        [call("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e400, "none": -0}')],
+        [call("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e300, "none": -0}')],
         calls=[
-            ("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e400, "none": -0}')
+            ("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e300, "none": -0}')
         ],
         finish="tool_calls",
     ),

@@ -116,7 +116,7 @@ def test_trust_does_not_cover_a_known_difference() -> None:
 def test_an_engine_that_cannot_tell_its_tokens_needs_trust() -> None:
     with serve(odd(fingerprints={})) as client:
         words = refusal(client)
-        assert "no fingerprints" in words
+        assert "no fingerprint of its vocabulary" in words
         assert "trust_tokenizer: true" in words
     with serve(odd(trust=True, fingerprints={})) as client:
         assert state(client) == (True, "")

@@ -27,6 +27,7 @@ from tokenwire.plugins.dialects.jinja.template import JinjaTemplate
 from tokenwire.plugins.dialects.jinja.variables import reasoning_variables
 
 TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+pytestmark = pytest.mark.torch  # Why: transformers comes with the same extra.
 NOW = 1_700_000_000.0
 
 words = st.sampled_from(
