@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODELS := models
 
-.PHONY: help serve serve-real test test-gateway test-long check fix bench docs schema kit clean
+.PHONY: help serve serve-real test test-gateway test-long check fix bench schema kit clean
 
 help:
 	@echo "make serve         install and serve the mock engine on http://127.0.0.1:8080"
@@ -14,6 +14,10 @@ help:
 	@echo "make test-long     long fuzzing and soaks"
 	@echo "make check | fix   lint, types and layers alone | repair what a tool can repair"
 	@echo "make bench         the benchmarks"
+	@echo "make kit           the conformance kits against their broken plugins"
+	@echo "make schema        write docs/token_interface.schema.json anew"
+	@echo "make clean         remove the environment and everything built"
+	@echo "Another port: TOKENWIRE_SERVER_PORT=8081 make serve"
 
 # --- environments: each stamp is made anew when pyproject.toml changes ---------------------------
 
@@ -26,8 +30,9 @@ $(VENV)/dev: $(VENV)/base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
-# Why torch first and apart: the other requirement would bring a build with CUDA libraries.
+# Why torch first and apart: an index that has a build for CPUs alone can be named with TORCH.
 $(VENV)/reference: $(VENV)/base
+	@echo "installing torch and transformers: minutes, and gigabytes where the build is for GPUs"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reference]'
 	touch $@

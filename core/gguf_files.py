@@ -26,10 +26,14 @@ Fields: TypeAlias = Mapping[str, object]
 CONTROL, USER_DEFINED = 3, 4
 """Token types of GGUF: special; added and shown as text."""
 
+NO_SAMPLING: Mapping[str, bool | float] = {}
 
-def write_files(gguf: Path, folder: Path) -> tuple[str, ...]:
+
+def write_files(
+    gguf: Path, folder: Path, sampling: Mapping[str, bool | float] = NO_SAMPLING
+) -> tuple[str, ...]:
     """Writes tokenizer.json, tokenizer_config.json, chat_template.jinja (where there is one),
-    config.json and generation_config.json into `folder`; returns their names.
+    config.json and generation_config.json (with `sampling`) into `folder`; returns their names.
 
     Raises ConfigError for a GGUF that is broken or of a kind not known here.
     """
@@ -40,7 +44,7 @@ def write_files(gguf: Path, folder: Path) -> tuple[str, ...]:
     documents = {
         "tokenizer_config.json": _tokenizer_config(fields, tokens),
         "config.json": _config(fields, tensors, len(tokens)),
-        "generation_config.json": _ids(fields),
+        "generation_config.json": {**_ids(fields), **sampling},
     }
     for name, document in documents.items():
         text = msgspec.json.format(msgspec.json.encode(document), indent=2)

@@ -14,6 +14,7 @@ from tokenwire.core.settings import Place
 __all__ = ("is_loopback", "refuse_public_mock", "with_mock")
 
 MOCK = "mock"
+MEMORY = "memory"
 
 
 def with_mock(config: Config) -> Config:
@@ -32,8 +33,13 @@ def with_mock(config: Config) -> Config:
             )
             swapped = _with_bytes(swapped)
         models.append(swapped)
+    cache = config.cache
+    if cache.type != MEMORY:
+        # Why: a laptop has no such service, nor perhaps the library for it.
+        warnings.append(f"cache: under the mock the store is memory, not {cache.type}")
+        cache = msgspec.structs.replace(cache, type=MEMORY, settings={})
     return msgspec.structs.replace(
-        config, models=tuple(models), enable_mock=True, warnings=tuple(warnings)
+        config, models=tuple(models), cache=cache, enable_mock=True, warnings=tuple(warnings)
     )
 
 

@@ -473,7 +473,8 @@ def test_serve_mock_runs_the_deployment_file(run, served, written):
     config = served[0]
     assert config.models[0].name == "default"
     assert config.models[0].engine == PluginUse("mock")
-    assert [warning.partition(":")[0] for warning in config.warnings] == ["model 'default'"]
+    warned = [warning.partition(":")[0] for warning in config.warnings]
+    assert warned == ["model 'default'", "cache"]
 
 
 def test_serve_goes_on_without_an_engine_that_may_come(run, served, written):

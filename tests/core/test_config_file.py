@@ -436,7 +436,9 @@ def test_the_deployment_file_runs_on_a_laptop():
     assert mocked.models == (
         ModelConfig("default", PluginUse("mock"), PluginUse("bytes"), dialect="plain"),
     )
-    assert len(mocked.warnings) == 1
+    assert mocked.cache.type == "memory"
+    assert mocked.cache.settings == {}
+    assert len(mocked.warnings) == 2
 
 
 def test_the_shortest_file_that_runs_has_two_lines():

@@ -102,12 +102,14 @@ def test_its_clients_work(server: LiveServer, block: str) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_its_command_lines_work(server: LiveServer, line: str, tmp_path: Path) -> None:
-    asked = tmp_path / "request.json"
-    asked.write_text(json.dumps({"model": "mock", "messages": [{"role": "user", "content": "a"}]}))
+def test_its_command_lines_work(
+    server: LiveServer, line: str, tmp_path: Path, smollm2: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "smollm2").symlink_to(smollm2)
     command = line.partition("#")[0].replace(".venv/bin/tokenwire", str(COMMAND))
-    command = command.replace("REQUEST.json", str(asked))
-    command = command.replace("FILE", str(ROOT / "deploy" / "mock-scripts.yaml"))
+    for folder in ("examples", "deploy"):
+        command = command.replace(f" {folder}/", f" {ROOT / folder}/")
     command = command.replace(" call ", f" call --url {server.url} ")
     done = subprocess.run(
         ["sh", "-c", command],
