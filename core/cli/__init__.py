@@ -95,9 +95,10 @@ def _take_any_text() -> None:
 def _drop_the_rest() -> None:
     """Forget what a stream still holds and cannot write, or Python would complain at its end."""
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
