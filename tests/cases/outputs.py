@@ -131,6 +131,17 @@ OUTPUTS: Final = (
         finish="tool_calls",
     ),
     Output(
+        "a number that no double holds comes out as it was written",
+        "hermes",
+        [call("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e400, "none": -0}')],
+        calls=[
+            ("check_stock", '{"id": 90071992547409931, "price": 1.50, "far": 1e400, "none": -0}')
+        ],
+        finish="tool_calls",
+        # Why chat alone: Messages gives an object, and no reader takes this number back in one.
+        protocols=("chat",),
+    ),
+    Output(
         "empty arguments are an empty object",
         "hermes",
         [call("check_stock", "{}")],
