@@ -9,6 +9,7 @@ from typing import ClassVar
 from tokenwire.core.call import Call, Query, QueryResult
 from tokenwire.core.errors import CallError
 from tokenwire.core.events import Event
+from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 
 __all__ = ("Codec", "CodecClient", "Reply", "ReplyReader")
@@ -85,6 +86,8 @@ class Codec(ABC):
     losses: ClassVar[frozenset[str]] = frozenset()
     """Event and dialogue features that this wire cannot carry (the loss table): "reasoning",
     "logprobs", "choices", "tool_call", "signature", "image", ..."""
+    fields: ClassVar[tuple[FieldRule, ...]] = ()
+    """What becomes of each field of a request: the protocol's capability table, all of it."""
 
     @abstractmethod
     def decode(self, request: HttpRequest) -> Call | Query:

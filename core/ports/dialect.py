@@ -13,6 +13,8 @@ from tokenwire.core.events import PartDelta, PartEnd, PartStart
 from tokenwire.core.prompt import Phase, Piece, Segments
 
 __all__ = (
+    "CallGrammar",
+    "CallSpelling",
     "Dialect",
     "MediaProcessor",
     "Parser",
@@ -84,6 +86,29 @@ class Parser(ABC):
         msgspec.ValidationError for anything else."""
 
 
+class CallSpelling(Struct, frozen=True):
+    """How a call of one tool is written: `begin`, the arguments, `end`."""
+
+    tool: str
+    begin: str
+    """Marker, name and all, up to the arguments."""
+    end: str
+    style: Literal["json", "qwen_xml", "glm_xml", "minimax_xml", "deepseek_xml", "free"] = "json"
+    """How the arguments of a JSON Schema are spelled (names as in xgrammar's structural tags)."""
+
+
+class CallGrammar(Struct, frozen=True):
+    """How calls are written, for engines that can hold an answer to a grammar."""
+
+    trigger: str
+    """What only a call begins with."""
+    calls: tuple[CallSpelling, ...]
+    begin: str = ""
+    end: str = ""
+    """Around all calls of an answer."""
+    separator: str = ""
+
+
 class ParserMaker(ABC):
     """Makes a parser for each choice; and says how the family spells things."""
 
@@ -98,6 +123,10 @@ class ParserMaker(ABC):
     @abstractmethod
     def parser(self, setup: ParserSetup) -> Parser:
         """A fresh parser."""
+
+    def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar | None:
+        """How calls of `tools` are written; None where no grammar can hold them."""
+        return None
 
     def phase(self, prompt_text: str) -> Phase:
         """Where the answer starts, from the end of the rendered prompt. Default: an unclosed

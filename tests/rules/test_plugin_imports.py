@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 CORE = "tokenwire.core"
 ALLOWED = {
     # errors and values
-    *("blocks", "call", "dialogue", "errors", "events", "fingerprint", "fold", "prompt"),
-    *("script", "seeds", "token_ids", "tokens", "wire"),
+    *("blocks", "call", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
+    *("prompt", "script", "seeds", "token_ids", "tokens", "wire"),
     # ports, and what a plugin registers
     *("ports.codec", "ports.dialect", "ports.engine", "ports.guard", "ports.observer"),
     *("ports.router", "ports.store", "ports.tokenizer", "ports.transfer"),
