@@ -102,9 +102,11 @@ class Hints(Struct, frozen=True):
 
 
 class Need(Struct, frozen=True):
-    """What only I/O can bring before the call can run: a stored response, a picture by URL."""
+    """What only the flow can bring before the call can run: a stored response, a picture by URL,
+    or what our keys sealed for this tenant and model (`sealing`; found is bytes, or None for what
+    we did not seal: that is no error)."""
 
-    kind: Literal["response", "conversation", "url"]
+    kind: Literal["response", "conversation", "url", "sealed"]
     ref: str
 
 

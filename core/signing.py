@@ -45,6 +45,12 @@ class Keyring:
             found |= hmac.compare_digest(given, self._mac(key, purpose, message))
         return found
 
+    def derive(self, purpose: str) -> tuple[bytes, ...]:
+        """A 64-byte key of each key, in their order, for uses that take keys and not MACs:
+        HMAC-SHA512 with the purpose, as HKDF-Expand (RFC 5869) does in its one and only block."""
+        message = b"derive\0" + purpose.encode() + b"\x01"
+        return tuple(hmac.digest(key, message, "sha512") for key in self._keys)
+
     def _mac(self, key: bytes, purpose: str, message: bytes) -> bytes:
         return hmac.digest(key, purpose.encode() + b"\0" + message, "sha256")
 
