@@ -18,9 +18,11 @@ from msgspec.structs import replace
 from tokenwire.core.answer_key import answer_key
 from tokenwire.core.answer_record import relabel, stopped
 from tokenwire.core.answers import AnswerCache
-from tokenwire.core.call import Call, Count, GetModel, Identity, ListModels, Query, QueryResult
+from tokenwire.core.call import Call, Identity
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.lookups import Lookups
+from tokenwire.core.model_table import ModelTable
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import Observer
@@ -64,8 +66,8 @@ class Flow:
         of deterministic calls."""
         self.routes = RouteTable(codecs)
         self._observers = tuple(observers)
-        self._models = models
-        self._absent = tuple(absent)
+        self._models = ModelTable(models, absent)
+        self._lookups = Lookups(self._models)
         self._guards = tuple(guards)
         self._scripts = scripts
         self._recent = recent
@@ -104,7 +106,7 @@ class Flow:
         identity = await self._admit(request)
         asked = codec.decode(request)
         if not isinstance(asked, Call):
-            result = await self._look_up(asked, identity, stamp)
+            result = await self._lookups.answer(asked, identity, stamp)
             await _reply(exchange, codec.answer(asked, result), stamp.id)
             return
         own = asked.identity
@@ -126,31 +128,6 @@ class Flow:
                 identity = replace(identity, tenant=before)
         return identity
 
-    async def _look_up(self, query: Query, identity: Identity, stamp: Stamp) -> QueryResult:
-        match query:
-            case ListModels():
-                return tuple(model.info() for model in dict.fromkeys(self._models.values()))
-            case GetModel(name):
-                return self._model(name).info()
-            case Count(call):
-                prompt = await self._model(call.model).prompt(call, stamp.time)
-                return len(prompt.ids)
-
-    def _model(self, name: str) -> ServedModel:
-        model = self._models.get(name)
-        if model is None:
-            for absent in self._absent:
-                if absent.name in ("", name):
-                    raise absent.refusal()
-            served = ", ".join(map(repr, self._models))
-            raise RequestError(
-                f"model {name[:100]!r} is not served here; there is {served}",
-                kind=ErrorKind.MODEL_NOT_FOUND,
-                param="model",
-                code="model_not_found",
-            )
-        return model
-
     async def _script(self, request: HttpRequest, model: ServedModel) -> tuple[str, str]:
         """The name and prompt tail of the script that the request asks for."""
         name = request.headers.get(SCRIPT_HEADER)
@@ -169,7 +146,7 @@ class Flow:
         self, codec: Codec, call: Call, request: HttpRequest, exchange: Exchange, stamp: Stamp
     ) -> None:
         began = time.perf_counter()
-        model = self._model(call.model)
+        model = self._models.find(call.model)
         model.check(call)
         card = model.engine().card
         name, tail = await self._script(request, model)
