@@ -8,6 +8,8 @@ from typing import final
 from msgspec import Struct
 
 from tokenwire.core.call import Call, Sampling
+from tokenwire.core.constraints import held, offered
+from tokenwire.core.dialogue import Dialogue
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.ports.dialect import ParserMaker
 from tokenwire.core.ports.tokenizer import Tokenizer
@@ -50,6 +52,7 @@ class JobBuilder:
         context_length: int | None = None,
     ) -> None:
         self._model = model
+        self._parser = parser
         self._defaults = _defaults(defaults)
         self._context = context_length
         self._added = {token.text: token.id for token in tokenizer.vocabulary.added}
@@ -62,6 +65,11 @@ class JobBuilder:
             if parser.reasoning_start
             else None
         )
+
+    def offered(self, dialogue: Dialogue, card: EngineCard | None) -> Dialogue:
+        """What the template is given: without tools that only their absence keeps from being
+        called."""
+        return offered(dialogue, self._parser, card)
 
     def context_length(self, card: EngineCard) -> int:
         return min(self._context or card.context_length, card.context_length)
@@ -95,6 +103,7 @@ class JobBuilder:
             sequences=tuple(map(TokenIds, call.stopping.sequences)),
             ignore_eos=call.stopping.ignore_eos,
         )
+        constraint = self._constraint(call, prompt, card, ignored)
         built = TokenJob(
             job=job,
             model=self._model,
@@ -102,8 +111,8 @@ class JobBuilder:
             n=call.output.n,
             sampling=self._sampling(call.sampling, card, seed, ignored),
             stopping=stopping,
-            reasoning=self._budget(call, prompt, card, ignored),
-            constraint=_constraint(call, card, ignored),
+            reasoning=self._budget(call, prompt, card, ignored, follow=constraint is not None),
+            constraint=constraint,
             logprobs=None
             if call.output.logprobs is None
             else LogprobSettings(top=call.output.logprobs, prompt=call.output.prompt_logprobs),
@@ -168,14 +177,24 @@ class JobBuilder:
         values["top_k"] = max(0, int(values.get("top_k", 0)))  # type: ignore[call-overload]
         return JobSampling(**values)  # type: ignore[arg-type]
 
-    def _budget(
+    def _constraint(
         self, call: Call, prompt: Prompt, card: EngineCard, ignored: list[str]
+    ) -> Constraint | None:
+        may_think = self._reasoning is not None and call.dialogue.reasoning.mode != "off"
+        thinks = prompt.phase == "reasoning" or may_think
+        found = held(call.dialogue, self._parser, card, thinks=thinks)
+        ignored += found.ignored
+        return found.constraint
+
+    def _budget(
+        self, call: Call, prompt: Prompt, card: EngineCard, ignored: list[str], *, follow: bool
     ) -> ReasoningBudget | None:
+        """`follow`: the engine must know where reasoning ends, for a constraint begins there."""
         budget = call.dialogue.reasoning.budget
-        if budget is None:
-            return None
-        if self._reasoning is None or not card.can("reasoning_budget"):
+        if budget is not None and (self._reasoning is None or not card.can("reasoning_budget")):
             ignored.append("reasoning_budget")
+            budget = None
+        if self._reasoning is None or (budget is None and not follow):
             return None
         start, end = self._reasoning
         return ReasoningBudget(
@@ -183,8 +202,8 @@ class JobBuilder:
             start_ids=start,
             end_ids=end,
             budget=budget,
-            on_budget="force",
-            force_ids=end,
+            on_budget="force" if budget is not None else "finish",
+            force_ids=end if budget is not None else NO_IDS,
         )
 
 
@@ -215,17 +234,3 @@ def _salt(call: Call) -> str:
     tenant = "" if call.identity.tenant == "default" else call.identity.tenant
     salt = call.hints.cache_salt or ""
     return f"{len(tenant)}:{tenant}/{salt}" if tenant or salt else ""
-
-
-def _constraint(call: Call, card: EngineCard, ignored: list[str]) -> Constraint | None:
-    """The response format, where the engine can hold to it; forced calls need a grammar too."""
-    if call.dialogue.tool_choice.mode in ("required", "named", "allowed"):
-        ignored.append("tool_choice")
-    wanted = call.dialogue.response_format
-    if wanted.kind == "text":
-        return None
-    if not card.can(f"grammar:{wanted.kind}"):
-        ignored.append("response_format")
-        return None
-    text = "\n".join(wanted.choices) if wanted.kind == "choice" else wanted.text or ""
-    return Constraint(wanted.kind, text, "after_reasoning")

@@ -109,7 +109,8 @@ class ServedModel:
     ) -> Prompt:
         """Renders here, encodes long text in a thread that lets the loop run."""
         renderer = self.renderer
-        rendered = renderer.render(call.dialogue, now, tail=tail)
+        card = None if self.dispatcher is None else self.dispatcher.card
+        rendered = renderer.render(self.jobs.offered(call.dialogue, card), now, tail=tail)
         if len(rendered.text) <= INLINE_CHARACTERS:
             ids = self._tokenizer.encode(rendered.text, rendered.shields)
         else:

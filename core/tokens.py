@@ -238,6 +238,7 @@ class Constraint(Struct, frozen=True, omit_defaults=True):
     kind: str
     """"json_schema", "json_object", "regex", "grammar", "choice", "structural_tag"."""
     text: str = ""
+    """The schema, pattern or grammar; a JSON array of the choices; a structural tag as JSON."""
     start: Literal["now", "after_reasoning", "after_ids"] = "now"
     after_ids: TokenIds = NO_IDS
 

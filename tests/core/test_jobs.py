@@ -244,7 +244,7 @@ def test_a_shape_is_a_constraint_where_the_engine_has_that_grammar() -> None:
     planned = shaped(CARD, kind="json_schema", text="{}")
     assert planned.job.constraint == Constraint("json_schema", "{}", "after_reasoning")
     planned = shaped(CARD, kind="choice", choices=("a", "b"))
-    assert planned.job.constraint == Constraint("choice", "a\nb", "after_reasoning")
+    assert planned.job.constraint == Constraint("choice", '["a","b"]', "after_reasoning")
     for planned in (shaped(LAME, kind="json_schema", text="{}"), shaped(CARD, kind="regex")):
         assert planned.job.constraint is None
         assert planned.ignored == ("response_format",)

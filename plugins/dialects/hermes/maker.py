@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Final, final
 
 from msgspec.structs import replace
 
-from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup
+from tokenwire.core.dialogue import ToolSpec
+from tokenwire.core.ports.dialect import (
+    CallGrammar,
+    CallSpelling,
+    Parser,
+    ParserMaker,
+    ParserSetup,
+)
 from tokenwire.plugins.dialects.hermes.markers import CALL, CALL_END, THINK, THINK_END
 from tokenwire.plugins.dialects.hermes.parser import HermesParser
 
@@ -33,7 +42,22 @@ class HermesMaker(ParserMaker):
             *((CALL, CALL_END, *RESPONSES) if calls else ()),
         )
 
+    def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar | None:
+        if not self._calls:
+            return None
+        calls = tuple(
+            CallSpelling(
+                tool.name, f'{CALL}\n{{"name": {_json(tool.name)}, "arguments": ', f"}}\n{CALL_END}"
+            )
+            for tool in tools
+        )
+        return CallGrammar(CALL, calls, separator="\n")
+
     def parser(self, setup: ParserSetup) -> Parser:
         if not self._calls and setup.parse_tools:
             setup = replace(setup, parse_tools=False)
         return HermesParser(setup, thinks=self._thinks)
+
+
+def _json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

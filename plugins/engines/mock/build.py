@@ -9,11 +9,13 @@ from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard
 from tokenwire.plugins.engines.mock.engine import MockEngine
 from tokenwire.plugins.engines.mock.lines import Repertoire
 from tokenwire.plugins.engines.mock.settings import MockSettings
+from tokenwire.plugins.engines.mock.spelling import KINDS
 
 __all__ = ("build", "make_card")
 
 DEFAULT_CONTEXT = 8192
 LACKS = ("handoff",)
+CAN = (*CAPABILITIES, *(f"grammar:{kind}" for kind in KINDS))
 BYTES = Vocabulary(size=512, eos_ids=(256,))
 """Without a tokenizer: ids are bytes, as far as anybody can tell."""
 
@@ -44,6 +46,6 @@ def make_card(
         block_size=settings.block_size,
         hash_root=root.hex() if settings.kv_blocks else "",
         adapters=adapters,
-        capabilities=tuple(each for each in CAPABILITIES if each not in lacks),
+        capabilities=tuple(each for each in CAN if each not in lacks),
         credit_cap=settings.credit_cap,
     )

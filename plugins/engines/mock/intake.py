@@ -13,7 +13,7 @@ from tokenwire.core.token_ids import NO_IDS
 from tokenwire.core.tokens import EngineCard, Finish, TokenJob
 from tokenwire.plugins.engines.mock.choice import Choice
 from tokenwire.plugins.engines.mock.faults import read_faults
-from tokenwire.plugins.engines.mock.lines import Repertoire
+from tokenwire.plugins.engines.mock.lines import Lines, Repertoire
 from tokenwire.plugins.engines.mock.sequence import JobState, Sequence
 from tokenwire.plugins.engines.mock.settings import MockSettings
 
@@ -44,7 +44,13 @@ class Intake:
             read_faults(self._settings, job.annotations)
         except ValueError as error:
             return refused(f"annotations mock.*: {error}")
-        return self._script_refusal(job) if "script" in job.annotations else None
+        if "script" in job.annotations:
+            return self._script_refusal(job)
+        try:
+            self._lines(job)
+        except ValueError as error:
+            return refused(f"its constraint cannot be kept to: {error}")
+        return None
 
     def take(self, job: TokenJob) -> JobState:
         """The job with its choices; one that is over before it begins has a `finish`."""
@@ -74,16 +80,19 @@ class Intake:
 
     def _choice(self, job: TokenJob, index: int) -> Choice:
         card, script = self._card, self._script(job)
-        if script is not None:
-            lines = self._repertoire.scripted(script, index)
-        else:
-            reasoning = job.reasoning
-            thinks = reasoning is not None and reasoning.open
-            lines = self._repertoire.answer(reasoning.end_ids if reasoning and thinks else NO_IDS)
+        scripted = None if script is None else self._repertoire.scripted(script, index)
         return Choice(
             job,
-            lines,
+            scripted or self._lines(job),
             Progress(job, eos_ids=card.eos_ids, context_length=card.context_length),
             likely=self._repertoire.likely,
             vocab_size=card.vocab_size,
         )
+
+    def _lines(self, job: TokenJob) -> Lines:
+        """What is said unscripted. Raises ValueError for a constraint beyond this engine."""
+        reasoning = job.reasoning
+        end = reasoning.end_ids if reasoning is not None and reasoning.open else NO_IDS
+        if job.constraint is None:
+            return self._repertoire.answer(end)
+        return self._repertoire.held(job.constraint, end)

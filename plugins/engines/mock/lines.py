@@ -1,4 +1,5 @@
-"""What the mock says: a fixed answer or a script, as steps of ids. Knows no job and no time."""
+"""What the mock says, as steps of ids: a fixed answer, one that a constraint allows, or a script.
+Knows no job and no time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from msgspec import Struct
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.script import Script, ScriptStep
 from tokenwire.core.token_ids import NO_IDS, TokenIds
+from tokenwire.core.tokens import Constraint
 from tokenwire.plugins.engines.mock.settings import MockSettings
+from tokenwire.plugins.engines.mock.spelling import spelled
 
 __all__ = ("PLAUSIBLE", "Lines", "Repertoire")
 
@@ -37,6 +40,8 @@ class Repertoire:
         self, settings: MockSettings, tokenizer: Tokenizer | None, eos_ids: tuple[int, ...]
     ) -> None:
         self._eos = TokenIds(eos_ids[:1])
+        self._tokenizer = tokenizer
+        self._free = settings.answer
         self._answer = _steps(_encode(settings.answer, tokenizer))
         self._thought = _steps(_encode(settings.thought, tokenizer))
         words = _encode(settings.answer + WORDS, tokenizer)
@@ -44,8 +49,16 @@ class Repertoire:
 
     def answer(self, reasoning_end: TokenIds) -> Lines:
         """The fixed answer, after a thought that ends with `reasoning_end`, where there is one."""
-        thought = (*self._thought, *_steps(reasoning_end)) if reasoning_end else ()
-        return Lines((*thought, *self._answer), eos=self._eos, again=True)
+        return Lines((*self._thoughts(reasoning_end), *self._answer), eos=self._eos, again=True)
+
+    def held(self, constraint: Constraint, reasoning_end: TokenIds) -> Lines:
+        """A short answer that keeps to the constraint. Raises ValueError where none was found."""
+        text = spelled(constraint, self._free)
+        thought = self._thoughts(reasoning_end) if constraint.start == "after_reasoning" else ()
+        return Lines((*thought, *_steps(_encode(text, self._tokenizer))), eos=self._eos)
+
+    def _thoughts(self, reasoning_end: TokenIds) -> tuple[ScriptStep, ...]:
+        return (*self._thought, *_steps(reasoning_end)) if reasoning_end else ()
 
     def scripted(self, script: Script, choice: int) -> Lines:
         if script.choices:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from tokenwire.core.tokens import CAPABILITIES
+from tokenwire.core.tokens import CAPABILITIES, is_capability
 
 __all__ = ("ANSWER", "MockSettings")
 
@@ -59,7 +59,8 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for name in self.without:
-            if name not in CAPABILITIES:
+            if not is_capability(name):
                 raise ValueError(
-                    f"without: wanted names among {', '.join(CAPABILITIES)}, got {name[:64]!r}"
+                    f"without: wanted names among {', '.join(CAPABILITIES)} and grammar:KIND,"
+                    f" got {name[:64]!r}"
                 )
