@@ -9,6 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.dialogue import Dialogue
+from tokenwire.core.queries import (
+    Capabilities,
+    Detokenize,
+    Detokenized,
+    ModelCapabilities,
+    Parse,
+    Parsed,
+    Render,
+    RenderedCall,
+    Tokenize,
+    Tokenized,
+)
 
 __all__ = (
     "CacheMarker",
@@ -23,6 +35,7 @@ __all__ = (
     "Output",
     "Query",
     "QueryResult",
+    "RawPrompt",
     "Sampling",
     "Stopping",
 )
@@ -65,14 +78,25 @@ class Output(Struct, frozen=True):
     """What to send back."""
 
     n: int = 1
+    best_of: int | None = None
+    """How many candidates are made of each prompt, of which the reply sends the `n` best. None: as
+    many as are sent."""
+    ids: bool = False
+    """Answer in ids: the events are Logprobs alone (NaN where none were asked for), no text."""
     logprobs: int | None = None
     """None: none. k: the chosen token's and the k likeliest (0: the chosen alone)."""
     prompt_logprobs: int | None = None
     echo: bool = False
+    """Put the prompt's text, with its log probabilities where asked for, before each answer."""
     stream: bool = False
     usage: bool = True
     """For streams of protocols that send usage only when asked."""
     continuous_usage: bool = False
+
+    @property
+    def candidates(self) -> int:
+        """Choices that the engine makes of each prompt."""
+        return self.n if self.best_of is None else self.best_of
 
 
 class Identity(Struct, frozen=True):
@@ -110,6 +134,15 @@ class Need(Struct, frozen=True):
     ref: str
 
 
+class RawPrompt(Struct, frozen=True):
+    """A prompt that no chat template renders: text, or ids (then `text` is "")."""
+
+    text: str = ""
+    ids: tuple[int, ...] | None = None
+    suffix: str | None = None
+    """What comes after the answer, which fills the gap between."""
+
+
 class Call(Struct, frozen=True):
     """One request to generate, whichever protocol it came by."""
 
@@ -120,6 +153,9 @@ class Call(Struct, frozen=True):
     output: Output = Output()
     identity: Identity = Identity()
     hints: Hints = Hints()
+    prompts: tuple[RawPrompt, ...] = ()
+    """Where there are any, they are asked instead of the dialogue, whose turns are none. Prompt p
+    has the choices p * candidates to (p + 1) * candidates - 1."""
     needs: tuple[Need, ...] = ()
     ignored: tuple[str, ...] = ()
     """Fields that the request names and nothing uses, for the header `x-tokenwire-ignored`."""
@@ -168,6 +204,17 @@ class ModelInfo(Struct, frozen=True):
     owner: str = "tokenwire"
 
 
-Query: TypeAlias = ListModels | GetModel | Count
-QueryResult: TypeAlias = tuple[ModelInfo, ...] | ModelInfo | int
-"""ListModels -> tuple, GetModel -> ModelInfo, Count -> tokens."""
+Query: TypeAlias = (
+    ListModels | GetModel | Count | Tokenize | Detokenize | Render | Parse | Capabilities
+)
+QueryResult: TypeAlias = (
+    tuple[ModelInfo, ...]
+    | ModelInfo
+    | int
+    | Tokenized
+    | Detokenized
+    | RenderedCall
+    | Parsed
+    | tuple[ModelCapabilities, ...]
+)
+"""ListModels -> tuple, GetModel -> ModelInfo, Count -> tokens; the others -> what is called so."""
