@@ -11,7 +11,9 @@ from typing import Any, final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from tokenwire.core.custom_calls import FreeInput, FreeInputState
 from tokenwire.core.detokenizer import Detokenizer, PieceTable
 from tokenwire.core.events import (
     Event,
@@ -44,6 +46,8 @@ class DecoderSetup(Struct, frozen=True):
     """Stop ids that stand for a stop string of the client's."""
     logprobs: bool = False
     parallel_calls: bool = True
+    custom_tools: frozenset[str] = frozenset()
+    """Names of tools that take free text, and were offered as functions (`custom_calls`)."""
 
 
 class DecoderState(Struct, frozen=True, array_like=True):
@@ -58,6 +62,7 @@ class DecoderState(Struct, frozen=True, array_like=True):
     stopped: str | None
     held: str
     logprobs: Any
+    free: FreeInputState | None = None
 
 
 @final
@@ -67,6 +72,7 @@ class Decoder:
     __slots__ = (
         "_calls",
         "_detokenizer",
+        "_free",
         "_kind",
         "_ledger",
         "_parser",
@@ -92,12 +98,14 @@ class Decoder:
         self._ledger = LogprobLedger() if setup.logprobs else None
         self._kind: PartKind | None = None
         self._calls = 0
+        self._free: FreeInput | None = None
 
     def push(self, ids: Sequence[int], logprobs: Sequence[IdLogprobs] = ()) -> list[Event]:
         """The events that these ids make certain. Ids after a stop are not taken."""
         out: list[Event] = []
         parser, detokenizer = self._parser, self._detokenizer
-        simple = self._stops is None and self._ledger is None
+        setup = self._setup
+        simple = self._stops is None and self._ledger is None and not setup.custom_tools
         for index, id in enumerate(ids):
             if self.stopped is not None:
                 break
@@ -139,6 +147,7 @@ class Decoder:
             stopped=self.stopped,
             held=self._stops.held if self._stops else "",
             logprobs=self._ledger.save() if self._ledger else None,
+            free=self._free.save() if self._free is not None else None,
         )
         return msgspec.to_builtins(state, builtin_types=(bytes,))
 
@@ -154,6 +163,10 @@ class Decoder:
             self._stops.restore(saved.held)
         if self._ledger:
             self._ledger.restore(saved.logprobs)
+        self._free = None
+        if saved.free is not None:
+            self._free = FreeInput()
+            self._free.restore(saved.free)
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -175,13 +188,19 @@ class Decoder:
             self.stopped = ""  # Why: the client allows one call an answer, and has it.
             return
         self._kind = event.kind
+        if event.name in self._setup.custom_tools and not event.custom:
+            self._free = FreeInput()
+            event = replace(event, custom=True)
         out.append(event)
 
     def _end(self, event: PartEnd, out: list[Event]) -> None:
         if self._kind == "text" and self._stops is not None:
             self._emit(self._stops.flush(), out)
-        elif self._kind == "tool_call" and event.complete:
-            self._calls += 1
+        elif self._kind == "tool_call":
+            self._calls += event.complete
+            if self._free is not None and (text := self._free.flush()):
+                out.append(PartDelta(self.choice, text))
+            self._free = None
         self._kind = None
         out.append(event)
 
@@ -190,7 +209,10 @@ class Decoder:
         if self._ledger is not None:
             self._ledger.read(event.end, len(event.text), visible=visible)
         if not visible:
-            out.append(event)
+            if self._free is None:
+                out.append(event)
+            elif text := self._free.push(event.text):
+                out.append(PartDelta(self.choice, text, event.end))
         elif self._stops is None:
             self._emit(event.text, out)
         else:

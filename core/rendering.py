@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core import fingerprint
+from tokenwire.core.custom_calls import as_functions
 from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Text, ToolResult
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
@@ -70,7 +71,7 @@ class Renderer:
 
     def render(self, dialogue: Dialogue, now: float, *, tail: str = "") -> Rendered:
         """The text. `tail` is put at its end unless it already ends so."""
-        dialogue = self._plain_documents(dialogue)
+        dialogue = as_functions(self._plain_documents(dialogue))
         dialogue = lift_reasoning(
             dialogue, self._parser.reasoning_start, self._parser.reasoning_end
         )

@@ -129,6 +129,7 @@ class ServedModel:
             stop_spellings=planned.stop_spellings,
             logprobs=call.output.logprobs is not None,
             parallel_calls=dialogue.tool_choice.parallel,
+            custom_tools=frozenset(tool.name for tool in dialogue.tools if tool.custom),
         )
         decoders = [
             Decoder(
