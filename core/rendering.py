@@ -6,24 +6,27 @@ The pipeline's first half, made once a model. Knows no engine and no protocol.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from typing import Final, final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core import fingerprint
 from tokenwire.core.custom_calls import as_functions
-from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Text, ToolResult
+from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
 from tokenwire.core.ports.dialect import ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Prompt, Shields
+from tokenwire.core.prompt_encoder import PromptEncoder, turn_mark
 from tokenwire.core.shield import Shield, restored
 from tokenwire.core.spans import segment, spans_of
 from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("Rendered", "Renderer")
+
+SAMPLE_ROLES: Final[tuple[Role, ...]] = ("user", "assistant", "user")
 
 
 class Rendered(Struct, frozen=True):
@@ -60,13 +63,14 @@ class Renderer:
             "revision": revision,
         }
         self.fingerprint = fingerprint.render(parts)
+        self.encoder = PromptEncoder(tokenizer, turn_mark(tokenizer, self._sample()))
 
     def prompt(
         self, dialogue: Dialogue, now: float, *, tail: str = "", spans: bool = False
     ) -> Prompt:
         """Raises RequestError for what the template refuses or the model cannot take."""
         rendered = self.render(dialogue, now, tail=tail)
-        ids = self.tokenizer.encode(rendered.text, rendered.shields)
+        ids = self.encoder.ids(rendered.text, rendered.shields)
         return self.finish(rendered, ids, spans=spans)
 
     def render(self, dialogue: Dialogue, now: float, *, tail: str = "") -> Rendered:
@@ -97,6 +101,14 @@ class Renderer:
             lambda dialogue: self._template.render(dialogue, rendered.now).text,
         )
         return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
+
+    def _sample(self) -> str:
+        """A dialogue of a few turns as this template writes it; "" where it refuses."""
+        turns = [Turn(role, (Text(role),)) for role in SAMPLE_ROLES]
+        try:
+            return self._template.render(Dialogue(tuple(turns)), 0.0).text
+        except RequestError:
+            return ""
 
     def _plain_documents(self, dialogue: Dialogue) -> Dialogue:
         """Documents that are text become text; other media is refused in words."""

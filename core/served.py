@@ -25,7 +25,7 @@ __all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
 log = logging.getLogger("tokenwire.served")
 
 INLINE_CHARACTERS = 8_000
-"""Prompts up to this long are encoded in the event loop: a thread costs more than it saves."""
+"""So much text is encoded in the event loop: a thread costs more than it saves."""
 
 
 class AbsentModel(Struct, frozen=True):
@@ -111,12 +111,14 @@ class ServedModel:
         renderer = self.renderer
         card = None if self.dispatcher is None else self.dispatcher.card
         rendered = renderer.render(self.jobs.offered(call.dialogue, card), now, tail=tail)
-        if len(rendered.text) <= INLINE_CHARACTERS:
-            ids = self._tokenizer.encode(rendered.text, rendered.shields)
+        encoder = renderer.encoder
+        encoding = encoder.begin(rendered.text, rendered.shields)
+        if encoding.characters <= INLINE_CHARACTERS:
+            encoder.fill(encoding)
         else:
-            work = [(rendered.text, rendered.shields)]
-            ids = (await asyncio.to_thread(self._tokenizer.encode_many, work))[0]
-        return renderer.finish(rendered, ids, spans=spans)
+            await asyncio.to_thread(encoder.fill, encoding)
+        encoder.keep(encoding)
+        return renderer.finish(rendered, encoding.ids(), spans=spans)
 
     def generation(self, call: Call, prompt: Prompt, planned: Planned) -> Generation:
         """The machine that reads this call's answer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
@@ -47,6 +48,11 @@ class Tokenizer(ABC):
     """
 
     vocabulary: Vocabulary
+    cuts: tuple[str, ...] = ()
+    """Special tokens before which any text may be cut: for a `b` that begins with one of them,
+    permitted, encode(a + b) is encode(a) + encode(b), shields alike."""
+    breaks: re.Pattern[str] | None = None
+    """Matches, without width, other places where any text may be cut so. None: there are none."""
 
     @abstractmethod
     def encode(self, text: str, shields: Shields = NO_SHIELDS) -> TokenIds:

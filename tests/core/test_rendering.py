@@ -74,7 +74,7 @@ def shown(*parts: Any, role: Any = "user") -> tuple[Any, ...]:
     """The parts that reach the template."""
     template = Seen()
     renderer(template).prompt(said(*parts, role=role), 0.0)
-    return template.asked[0].turns[0].parts
+    return template.asked[-1].turns[0].parts
 
 
 def test_documents_that_are_text_become_text() -> None:
@@ -107,7 +107,7 @@ def test_reasoning_that_comes_back_in_text_is_lifted() -> None:
     assert shown(history, role="assistant") == (Reasoning("hm"), Text("yes"))
     template = Seen()
     renderer(template, Silent()).prompt(said(history, role="assistant"), 0.0)
-    assert template.asked[0].turns[0].parts == (history,)
+    assert template.asked[-1].turns[0].parts == (history,)
 
 
 def test_only_an_assistant_has_reasoning() -> None:
@@ -119,7 +119,7 @@ def test_only_an_assistant_has_reasoning() -> None:
 def test_what_a_client_spells_is_hidden_from_the_template_and_encoded_as_text(text: str) -> None:
     template = Seen()
     prompt = renderer(template).prompt(said(Text(text)), 0.0)
-    (part,) = template.asked[0].turns[0].parts
+    (part,) = template.asked[-1].turns[0].parts
     assert "<" not in part.text.replace("<m", "")
     assert prompt.text == f"u:{text};"
     assert prompt.ids == TokenIds(list(prompt.text.encode()))
@@ -167,7 +167,7 @@ def test_a_client_cannot_open_reasoning() -> None:
 def test_the_template_is_told_the_time() -> None:
     template = Seen()
     renderer(template).prompt(said(Text("a")), 12.5)
-    assert template.times == [12.5]
+    assert template.times[-1] == 12.5
 
 
 def test_spans_are_made_when_asked_for() -> None:

@@ -11,6 +11,7 @@ from tokenwire.core import fingerprint
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.ports.tokenizer import AddedToken, Vocabulary
+from tokenwire.plugins.tokenizers.hf.cutting import breaks_of, cuts_of
 from tokenwire.plugins.tokenizers.hf.fast import fast_encoder
 from tokenwire.plugins.tokenizers.hf.file import FileToken, TokenizerFile, id_of, read
 from tokenwire.plugins.tokenizers.hf.names import TokenNames, token_names
@@ -37,7 +38,17 @@ def load(settings: HfSettings, checkpoint: Checkpoint | None) -> HfTokenizer:
     vocabulary = _vocabulary(library, file, tokens, names, form)
     is_file_whole = len(tokens) == len(file.added_tokens)
     fast = fast_encoder(path, library) if settings.fast == "auto" and is_file_whole else None
-    return HfTokenizer(library, vocabulary, tokens, form.to_bytes, fast)
+    tokenizer = HfTokenizer(library, vocabulary, tokens, form.to_bytes, fast)
+    tokenizer.cuts = cuts_of(tokens, tokenizer.encode)
+    tokenizer.breaks = breaks_of(_texts(library, form, vocabulary.size), tokenizer.encode)
+    return tokenizer
+
+
+def _texts(library: Library, form: Spelling, size: int) -> str:
+    """Every token's text, as far as it is text, with NUL between."""
+    spelled = (library.id_to_token(id) for id in range(size))
+    data = b"\0".join(form.to_bytes(token) for token in spelled if token is not None)
+    return data.decode("utf-8", "replace")
 
 
 def _path(settings: HfSettings, checkpoint: Checkpoint | None) -> Path:
