@@ -8,7 +8,7 @@ writes structural tags in xgrammar's form (xgrammar.mlc.ai, "Structural Tag").
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw, Struct
@@ -58,7 +58,7 @@ def held(
 ) -> Held:
     """`thinks`: reasoning may come first, and is free. Raises RequestError for a format that cannot
     be meant."""
-    start = "after_reasoning" if thinks else "now"
+    start: Literal["now", "after_reasoning"] = "after_reasoning" if thinks else "now"
     choice, wanted = dialogue.tool_choice, dialogue.response_format
     has_tools = bool(dialogue.tools) and choice.mode != "none"
     is_forced = choice.mode in ("required", "named") or (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.flow.spy import SpyEngine
 from tests.flow.wired import PATHS, model, serving
 from tokenwire.core.testing.client import LocalClient, Response
 
@@ -42,9 +43,15 @@ def chat(client: LocalClient, **more: Any) -> tuple[dict[str, Any], Response]:
 
 def called(choice: dict[str, Any]) -> list[tuple[str, Any]]:
     calls = choice["message"].get("tool_calls", [])
-    return [
-        (call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls
-    ]
+    return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
+
+
+def shape(spied: SpyEngine) -> Any:
+    """Of the last job's structural tag."""
+    constraint = spied.jobs[-1].constraint
+    assert constraint is not None
+    assert constraint.kind == "structural_tag"
+    return json.loads(constraint.text)["format"]
 
 
 FORCED = [
@@ -70,13 +77,11 @@ def test_a_forced_call_is_made_with_arguments_of_the_schema(
 ) -> None:
     with serving(model(dialect="hermes")) as (client, (spied,)):
         found, response = chat(client, tool_choice=choice, parallel_tool_calls=parallel)
-        constraint = spied.jobs[-1].constraint
+        stops = shape(spied)["stop_after_first"]
     assert called(found) == [(name, {"city": "aa"})]
     assert found["finish_reason"] == "tool_calls"
     assert LISTED not in response.headers
-    assert constraint is not None
-    shape = json.loads(constraint.text)["format"]
-    assert (constraint.kind, shape["stop_after_first"]) == ("structural_tag", not parallel)
+    assert stops != parallel
 
 
 @pytest.mark.parametrize(
@@ -127,10 +132,10 @@ def test_other_shapes_hold_with_and_without_tools(wanted: Any, text: str, tools:
 def test_strict_tools_and_allowed_sets_bind_a_free_answer() -> None:
     with serving(model(dialect="hermes")) as (client, (spied,)):
         found, _ = chat(client, tools=[chat_tool("f", strict=True), chat_tool("g")])
-        strict = json.loads(spied.jobs[-1].constraint.text)["format"]
+        strict = shape(spied)
         allowed = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "g"}}]}
         chat(client, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
-        only = json.loads(spied.jobs[-1].constraint.text)["format"]
+        only = shape(spied)
     assert found["message"]["content"]
     assert strict["type"] == only["type"] == "triggered_tags"
     assert not strict["at_least_one"]

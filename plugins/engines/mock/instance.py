@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias, final
 
+from tokenwire.plugins.engines.mock.merging import Unmade, kinds_of, merged
 from tokenwire.plugins.engines.mock.pattern import Unmatched, matching
 from tokenwire.plugins.engines.mock.validity import find, same, takes
 
@@ -58,13 +59,14 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 
 
-class Unmade(ValueError):
-    """No value was found; the message says which keyword stands in the way."""
-
-
 def instance(schema: object) -> object:
     """A value that `schema` (decoded JSON) takes: the smallest that is easy to find, or Unmade."""
-    return _Maker(schema).make(schema, 0)
+    try:
+        return _Maker(schema).make(schema, 0)
+    except LookupError as error:
+        raise Unmade(str(error)) from None
+    except (AttributeError, TypeError, ArithmeticError, RecursionError, re.error) as error:
+        raise Unmade(f"it is no JSON Schema: {error}") from None
 
 
 @final
@@ -115,9 +117,9 @@ class _Maker:
             return
         for option in parts[0]:
             for plain in self._plain(option, depth):
-                merged = _merged(own, plain)
-                if merged is not None:
-                    yield from self._combined(merged, parts[1:], depth)
+                both = merged(own, plain)
+                if both is not None:
+                    yield from self._combined(both, parts[1:], depth)
 
     # --- a plain one to a value ------------------------------------------------------------------
 
@@ -131,7 +133,7 @@ class _Maker:
                 if takes(schema, value, self._root):
                     return value
             raise Unmade("no value of enum is taken")
-        kinds = _kinds(schema)
+        kinds = kinds_of(schema)
         if kind and kinds and kind not in kinds:
             raise Unmade(f"{kind} is not among its types")
         match kind or _likeliest(schema, kinds):
@@ -207,7 +209,7 @@ class _Maker:
             if "enum" in plain:
                 yield from (value for value in plain["enum"] if takes(plain, value, self._root))
                 continue
-            kind = _likeliest(plain, _kinds(plain))
+            kind = _likeliest(plain, kinds_of(plain))
             for k in range(64):
                 more = {
                     "string": {"minLength": k},
@@ -215,11 +217,11 @@ class _Maker:
                     "integer": {"minimum": k},
                     "number": {"minimum": k},
                 }.get(kind)
-                merged = _merged(plain, more) if more is not None else None
-                if merged is None:
+                longer = merged(plain, more) if more is not None else None
+                if longer is None:
                     break
                 try:
-                    yield self._value(merged, 0)
+                    yield self._value(longer, 0)
                 except (Unmade, Unmatched):
                     break
 
@@ -227,11 +229,6 @@ class _Maker:
 def _refers(option: object) -> bool:
     """Sorts what may lead round again behind what ends."""
     return isinstance(option, Mapping) and "$ref" in option
-
-
-def _kinds(schema: Schema) -> list[str]:
-    kinds = schema.get("type", [])
-    return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
 def _likeliest(schema: Schema, kinds: list[str]) -> str:
@@ -282,43 +279,3 @@ def _number(schema: Schema, *, is_whole: bool) -> int | float:
     if not is_whole and schema.get("multipleOf") is None and low <= high:
         return low if low != -math.inf else high
     raise Unmade("minimum, maximum and multipleOf do not meet")
-
-
-def _merged(one: Schema, two: Schema) -> dict[str, Any] | None:
-    """What takes only values that both take; None where no value can be."""
-    merged = dict(one)
-    for key, value in two.items():
-        if key not in merged or merged[key] == value:
-            merged[key] = value
-        elif key == "type":
-            kinds = [
-                kind
-                for kind in _kinds(one)
-                if kind in _kinds(two) or (kind == "integer" and "number" in _kinds(two))
-            ]
-            kinds += [kind for kind in _kinds(two) if kind == "integer" and "number" in _kinds(one)]
-            if not kinds:
-                return None
-            merged[key] = list(dict.fromkeys(kinds))
-        elif key == "enum":
-            merged[key] = [each for each in merged[key] if any(same(each, v) for v in value)]
-        elif key == "const":
-            return None
-        elif key == "properties":
-            both = dict(merged[key])
-            for name, inner in value.items():
-                both[name] = {"allOf": [both[name], inner]} if name in both else inner
-            merged[key] = both
-        elif key == "required":
-            merged[key] = [*merged[key], *value]
-        elif key in ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"):
-            merged[key] = max(merged[key], value)
-        elif key in ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"):
-            merged[key] = min(merged[key], value)
-        elif key in ("items", "additionalProperties", "contains"):
-            merged[key] = {"allOf": [merged[key], value]}
-        elif key in ("pattern", "multipleOf", "patternProperties", "prefixItems"):
-            raise Unmade(f"two values of {key!r} for one place are beyond this engine")
-        else:
-            merged[key] = value  # Why: title, description and their like say nothing of values.
-    return merged

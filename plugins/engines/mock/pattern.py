@@ -65,12 +65,13 @@ def _node(op: Any, value: Any, extra: int) -> str:
     if op is ops.IN:
         return _one_of(value)
     if op is ops.BRANCH:
-        return min((_sequence(branch, extra) for branch in value[1]), key=len)
+        return min([_sequence(branch, extra) for branch in value[1]], key=len)
     if op is ops.SUBPATTERN:
         return _sequence(value[-1], extra)
     if op in (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT):
         low, high, inner = value
-        return _sequence(inner, 0 if low + extra > 1 else extra) * min(low + extra, high)
+        count: int = min(low + extra, high)
+        return _sequence(inner, 0 if low + extra > 1 else extra) * count
     if op is ops.ATOMIC_GROUP:
         return _sequence(value, extra)
     if op is ops.AT:
