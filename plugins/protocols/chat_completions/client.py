@@ -24,6 +24,7 @@ from tokenwire.core.events import (
 )
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
 from tokenwire.core.wire import HttpRequest, SseMessage, SseReader
+from tokenwire.plugins.protocols._shared.openai_errors import kind_of
 from tokenwire.plugins.protocols.chat_completions.answer import (
     AnswerBody,
     Chunk,
@@ -33,7 +34,6 @@ from tokenwire.plugins.protocols.chat_completions.answer import (
     ToolCallDelta,
     UsageField,
 )
-from tokenwire.plugins.protocols.chat_completions.errors import kind_of
 from tokenwire.plugins.protocols.chat_completions.request import encode_call
 
 __all__ = ("BodyReader", "ChatClient", "StreamReader")

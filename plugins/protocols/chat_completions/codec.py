@@ -16,12 +16,12 @@ from tokenwire.core.call import Call
 from tokenwire.core.errors import CallError
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols._shared.openai_errors import error_reply
 from tokenwire.plugins.protocols.chat_completions import schema
 from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.decode import decode_call
 from tokenwire.plugins.protocols.chat_completions.encode import StreamReply, UnaryReply
-from tokenwire.plugins.protocols.chat_completions.errors import error_reply
 
 __all__ = ("ChatCompletions", "Settings")
 

@@ -23,6 +23,7 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.wire import Stamp, escape_breaks, json_text, sse
+from tokenwire.plugins.protocols._shared.openai_errors import error_body
 from tokenwire.plugins.protocols.chat_completions.chunks import (
     DONE,
     Envelope,
@@ -33,7 +34,6 @@ from tokenwire.plugins.protocols.chat_completions.chunks import (
     short_fingerprint,
     usage_field,
 )
-from tokenwire.plugins.protocols.chat_completions.errors import error_body
 from tokenwire.plugins.protocols.chat_completions.machine import Machine
 
 __all__ = ("StreamReply", "UnaryReply")

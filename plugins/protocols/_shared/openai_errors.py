@@ -1,4 +1,4 @@
-"""OpenAI's error envelope for every kind of failure. Knows no request and no stream."""
+"""OpenAI's error envelope for every kind of failure, of all its protocols. Knows no request."""
 
 from __future__ import annotations
 
