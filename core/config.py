@@ -86,6 +86,8 @@ class ParseConfig(Struct, frozen=True):
     unknown_fields: Literal["keep", "warn", "refuse"] = "keep"
     merge_system: Literal["auto", "never", "front"] = "auto"
     """Several system turns: as the template allows, as sent, or joined at the front."""
+    prompt_specials: Literal["text", "tokens"] = "text"
+    """What spellings of special tokens in a prompt of text are, where no template makes it."""
     roles: Mapping[str, str] = {}
     """Renames roles for the template, as {"developer": "system"}."""
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tokenwire.core.custom_calls import FreeInput, FreeInputState
 from tokenwire.core.detokenizer import Detokenizer, PieceTable
+from tokenwire.core.echo import described
 from tokenwire.core.events import (
     Event,
     Finished,
@@ -24,7 +25,6 @@ from tokenwire.core.events import (
     PartEnd,
     PartKind,
     PartStart,
-    TokenLogprob,
 )
 from tokenwire.core.logprob_ledger import LogprobLedger
 from tokenwire.core.ports.dialect import Parser, PartEvent
@@ -228,7 +228,12 @@ class Decoder:
         if self._ledger is not None:
             tokens = self._ledger.emit(len(text))
             if tokens:
-                out.append(Logprobs(self.choice, tuple(map(self._describe, tokens))))
+                out.append(
+                    Logprobs(
+                        self.choice,
+                        tuple(described(self._setup.tokenizer, entry) for entry in tokens),
+                    )
+                )
         out.append(PartDelta(self.choice, text))
 
     def _halts(self, special: str) -> bool:
@@ -246,20 +251,6 @@ class Decoder:
         if self._setup.include_stop:
             start, delta = PartStart(self.choice, "text"), PartDelta(self.choice, stop)
             out += [start, delta, PartEnd(self.choice)]
-
-    def _describe(self, entry: IdLogprobs) -> TokenLogprob:
-        return TokenLogprob(
-            *self._spell(entry.id),
-            logprob=entry.logprob,
-            top=tuple(TokenLogprob(*self._spell(id), logprob=value) for id, value in entry.top),
-        )
-
-    def _spell(self, id: int) -> tuple[int, str, bytes]:
-        try:
-            data = self._setup.tokenizer.token_bytes(id)
-        except KeyError:
-            data = b""  # Why: an engine's padded vocabulary may rank ids that spell nothing.
-        return id, data.decode("utf-8", "replace"), data
 
     def _finished(self, finish: Finish) -> Finished:
         reason: FinishReason

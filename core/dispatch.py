@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Protocol, final
 
 from msgspec.structs import replace
@@ -52,10 +53,10 @@ class Sink(Protocol):
 class _Entry:
     """A job under way: its sink, and which choice of the call the job's choice 0 is."""
 
-    __slots__ = ("base", "job", "open", "sink", "tokens")
+    __slots__ = ("base", "choices", "job", "open", "sink", "tokens")
 
     def __init__(self, job: str, sink: Sink, base: int, choices: int) -> None:
-        self.job, self.sink, self.base = job, sink, base
+        self.job, self.sink, self.base, self.choices = job, sink, base, choices
         self.open = choices
         self.tokens = 0  # Received since credit was last given back; counted for parts alone.
 
@@ -89,12 +90,22 @@ class Dispatcher:
         """What the engine said of itself when it joined."""
         return self._card
 
-    def submit(self, job: TokenJob, sink: Sink) -> None:
-        """Send a call's job. An engine without `n` gets n jobs, seeded as the choices would be."""
+    def submit(self, job: TokenJob, sink: Sink, more: Sequence[TokenJob] = ()) -> None:
+        """Send a call's job, and those of its other prompts, whose choices come after; all go by
+        the first one's id. An engine without `n` gets n jobs, seeded as the choices would be."""
         if self._lost or self._task is None:
             sink.end(LOST)
             return
-        parts = _split(job) if job.n > 1 and not self._card.can("n") else ((0, job),)
+        parts = self._parts(job)
+        if more:
+            jobs = (job, *more)
+            named = [replace(each, job=f"{job.job}.p{k}") for k, each in enumerate(jobs)]
+            bases = [0, *accumulate(each.n for each in named)]
+            parts = [
+                (base + own, part)
+                for base, each in zip(bases, named, strict=False)
+                for own, part in self._parts(each)
+            ]
         for base, part in parts:
             self._entries[part.job] = _Entry(job.job, sink, base, part.n)
         self._jobs[job.job] = tuple(part.job for _, part in parts)
@@ -110,7 +121,7 @@ class Dispatcher:
                 continue
             if choice is None:
                 frames.append(Abort(part, None, reason))
-            elif entry.base <= choice and (len(parts) == 1 or entry.base == choice):
+            elif entry.base <= choice < entry.base + entry.choices:
                 frames.append(Abort(part, choice - entry.base, reason))
         if frames:
             self._engine.control(frames)
@@ -141,6 +152,9 @@ class Dispatcher:
             await asyncio.wait({self._task}, timeout=timeout_s + 5.0)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    def _parts(self, job: TokenJob) -> Sequence[tuple[int, TokenJob]]:
+        return _split(job) if job.n > 1 and not self._card.can("n") else ((0, job),)
 
     async def _read(self) -> None:
         try:

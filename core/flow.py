@@ -33,7 +33,7 @@ from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
 from tokenwire.core.tale import Tale
-from tokenwire.core.tokens import AbortReason, TokenDelta
+from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
 from tokenwire.core.work import Work, request_ids
 
@@ -155,17 +155,29 @@ class Flow:
         elif SCRIPT_HEADER in request.headers:
             call = replace(call, ignored=(*call.ignored, SCRIPT_HEADER))
         keeps = self._recent is not None
-        prompt = await model.prompt(call, stamp.time, tail=tail, spans=keeps)
+        prompts = await model.raw.prompts(call) if call.prompts else ()
+        prompt = (
+            prompts[0] if prompts else await model.prompt(call, stamp.time, tail=tail, spans=keeps)
+        )
         if self._recent is not None:
             self._recent.keep(stamp.id, prompt, model.renderer.tokenizer)
         seed = int.from_bytes(stamp.entropy[:8], "little", signed=True)
-        planned = model.jobs.plan(call, prompt, card, job=stamp.id, seed=seed)
+        more: tuple[TokenJob, ...] = ()
+        if prompts:
+            planned, more = model.raw.plan(call, prompts, card, job=stamp.id, seed=seed)
+        else:
+            planned = model.jobs.plan(call, prompt, card, job=stamp.id, seed=seed)
         if call.output.stream and card.can("credit"):
-            planned = replace(planned, job=replace(planned.job, credit=CREDIT_WINDOW))
-        work = Work(codec, call, exchange, stamp, model, prompt, planned, began)
+            share = max(1, CREDIT_WINDOW // (1 + len(more)))
+            planned = replace(planned, job=replace(planned.job, credit=share))
+            more = tuple(replace(job, credit=share) for job in more)
+        work = Work(
+            codec, call, exchange, stamp, model, prompt, planned, began, prompts=prompts, more=more
+        )
         key = None
-        # Why not with a script: it may be replaced under the same name.
-        if self._answers is not None and not name:
+        # Why not with a script: it may be replaced under the same name. Nor with several prompts:
+        # what is kept is the answer to one job.
+        if self._answers is not None and not name and not more:
             revision = model.revision or card.revision
             key = answer_key(planned.job, call, prompt.fingerprint, revision=revision)
         if self._answers is None or key is None:
@@ -191,7 +203,7 @@ class Flow:
         dispatcher = work.model.engine()
         reply = codec.reply(call, work.stamp)
         stream = AnswerStream(
-            work.model.generation(call, work.prompt, work.planned),
+            work.generation(),
             reply,
             stream=call.output.stream,
             abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),

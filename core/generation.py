@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import final
+from typing import Protocol, final
 
 import msgspec
 
-from tokenwire.core.decoder import Decoder
+from tokenwire.core.echo import Echo
 from tokenwire.core.errors import ErrorKind
 from tokenwire.core.events import Event, Failed, Started, Usage
 from tokenwire.core.token_ids import TokenIds
@@ -21,10 +21,11 @@ from tokenwire.core.tokens import (
     Finish,
     FinishCause,
     FinishKind,
+    IdLogprobs,
     TokenDelta,
 )
 
-__all__ = ("Generation", "failure")
+__all__ = ("ChoiceDecoder", "Generation", "failure")
 
 NO_COUNTS = Counts()
 
@@ -63,12 +64,14 @@ def failure(finish: Finish) -> Failed | None:
 class History:
     """The ids received of one choice, wanted or not; those before a restore are only counted."""
 
-    __slots__ = ("_before", "_ids", "length")
+    __slots__ = ("_before", "_ids", "has_begun", "length")
 
-    def __init__(self, before: int = 0) -> None:
+    def __init__(self, before: int = 0, *, has_begun: bool = False) -> None:
         self._before = before
         self._ids = array("I")
         self.length = before
+        self.has_begun = has_begun
+        """Whether the prompt was echoed, where it is to be."""
 
     def extend(self, ids: Sequence[int]) -> None:
         self._ids.extend(ids)
@@ -83,6 +86,24 @@ class History:
         return list(known) == list(ids[start - at : start - at + len(known)])
 
 
+class ChoiceDecoder(Protocol):
+    """One choice's ids to events; `decoder.Decoder` says more."""
+
+    generated: int
+    """Tokens that count."""
+    reasoning_tokens: int
+    stopped: str | None
+    """Set when no more ids are wanted."""
+
+    def push(self, ids: Sequence[int], logprobs: Sequence[IdLogprobs] = ()) -> list[Event]: ...
+
+    def finish(self, finish: Finish) -> list[Event]: ...
+
+    def save(self) -> object: ...
+
+    def restore(self, state: object) -> None: ...
+
+
 @final
 class Generation:
     """`push` each delta. `is_over` after the last event; `unwanted` names choices to abort."""
@@ -90,10 +111,12 @@ class Generation:
     __slots__ = (
         "_counts",
         "_decoders",
+        "_echoes",
         "_fingerprint",
         "_finished",
         "_histories",
         "_left",
+        "_per_prompt",
         "_started",
         "computed_tokens",
         "failed",
@@ -103,10 +126,21 @@ class Generation:
         "usage",
     )
 
-    def __init__(self, decoders: Sequence[Decoder], fingerprint: str) -> None:
+    def __init__(
+        self,
+        decoders: Sequence[ChoiceDecoder],
+        fingerprint: str,
+        *,
+        prompts: int = 1,
+        echoes: Sequence[Echo] = (),
+    ) -> None:
+        """`prompts` have equally many of the choices each, in their order; `echoes`: one a prompt,
+        or none."""
         self._decoders = decoders
         self._fingerprint = fingerprint
-        self._counts = NO_COUNTS
+        self._per_prompt = len(decoders) // prompts
+        self._echoes = echoes
+        self._counts = [NO_COUNTS] * prompts
         self._histories = [History() for _ in decoders]
         self._finished = [False] * len(decoders)
         self._left = len(decoders)
@@ -127,16 +161,21 @@ class Generation:
             return []
         events: list[Event] = []
         if delta.counts is not None:
-            self._counts = delta.counts
+            self._counts[choice // self._per_prompt] = delta.counts
         finish = delta.finish
         if finish is not None and (failed := failure(finish)) is not None:
             self.failed_finish = finish
             return [self._fail(failed)]
         if not self._started:
             self._started = True
-            self.computed_tokens = self._counts.computed
-            events.append(Started(self._counts.prompt, self._counts.cached, self._fingerprint))
+            counts = self._counts[choice // self._per_prompt]
+            self.computed_tokens = counts.computed
+            events.append(Started(counts.prompt, counts.cached, self._fingerprint))
         decoder = self._decoders[choice]
+        if self._echoes and delta.at == 0 and not self._histories[choice].has_begun:
+            self._histories[choice].has_begun = True
+            echo = self._echoes[choice // self._per_prompt]
+            events += echo.events(choice, delta.prompt_logprobs)
         ids: Sequence[int] = delta.ids
         logprobs = delta.logprobs
         history = self._histories[choice]
@@ -190,9 +229,9 @@ class Generation:
     def count(self) -> Usage:
         """Tokens so far."""
         return Usage(
-            prompt_tokens=self._counts.prompt,
+            prompt_tokens=sum(counts.prompt for counts in self._counts),
             completion_tokens=sum(decoder.generated for decoder in self._decoders),
-            cached_tokens=self._counts.cached,
+            cached_tokens=sum(counts.cached for counts in self._counts),
             reasoning_tokens=sum(decoder.reasoning_tokens for decoder in self._decoders),
         )
 
@@ -200,7 +239,7 @@ class Generation:
         """State as msgpack-able builtins, flat in the answer's length."""
         return (
             msgspec.to_builtins(self._counts),
-            [history.length for history in self._histories],
+            [(history.length, history.has_begun) for history in self._histories],
             self._finished,
             self._started,
             self.computed_tokens,
@@ -210,14 +249,15 @@ class Generation:
     def restore(self, state: object) -> None:
         """Raises msgspec.ValidationError for what is no generation's state."""
         counts, histories, finished, started, computed, decoders = msgspec.convert(
-            state, tuple[Counts, list[int], list[bool], bool, int, list[object]]
+            state,
+            tuple[list[Counts], list[tuple[int, bool]], list[bool], bool, int, list[object]],
         )
         if not len(histories) == len(finished) == len(decoders) == len(self._decoders):
             raise msgspec.ValidationError(
                 f"wanted the state of {len(self._decoders)} choices, got {len(decoders)}"
             )
         self._counts, self._finished = counts, finished
-        self._histories = [History(length) for length in histories]
+        self._histories = [History(length, has_begun=begun) for length, begun in histories]
         self._started, self.computed_tokens = started, computed
         self._left = finished.count(False)
         for decoder, saved in zip(self._decoders, decoders, strict=True):

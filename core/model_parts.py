@@ -19,6 +19,8 @@ from tokenwire.core.host import Host
 from tokenwire.core.jobs import JobBuilder
 from tokenwire.core.ports.dialect import Dialect, ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
+from tokenwire.core.raw_calls import RawCalls
+from tokenwire.core.raw_prompts import RawPrompts
 from tokenwire.core.registry import Registry
 from tokenwire.core.rendering import Renderer
 from tokenwire.core.served import ServedModel
@@ -63,22 +65,38 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
     parser: ParserMaker = _build(
         host.parsers, config.parser or PluginUse(dialect.parser), given, services, where
     )
+    renderer = Renderer(tokenizer, template, parser, model=config.name, revision=config.revision)
+    jobs = JobBuilder(
+        config.name,
+        tokenizer,
+        parser,
+        defaults=checkpoint.generation_config() if checkpoint else {},
+        context_length=config.context_length,
+    )
+    raw = RawCalls(
+        model=config.name,
+        tokenizer=tokenizer,
+        parser=_build(host.parsers, PluginUse("plain"), given, services, where),
+        jobs=jobs,
+        texts=RawPrompts(
+            tokenizer,
+            model=config.name,
+            fingerprint=renderer.fingerprint,
+            takes_specials=config.parse.prompt_specials == "tokens",
+        ),
+    )
     model = ServedModel(
         name=config.name,
         created=int(time.time()),
         tokenizer=tokenizer,
-        renderer=Renderer(tokenizer, template, parser, model=config.name, revision=config.revision),
+        renderer=renderer,
         parser=parser,
-        jobs=JobBuilder(
-            config.name,
-            tokenizer,
-            parser,
-            defaults=checkpoint.generation_config() if checkpoint else {},
-            context_length=config.context_length,
-        ),
+        jobs=jobs,
+        raw=raw,
         mock=config.engine.plugin == "mock",
         revision=config.revision,
         unknown_fields=config.parse.unknown_fields,
+        dialect=(dialect.name, why),
     )
     return ModelParts(model, services, dialect.name, why)
 

@@ -163,5 +163,3 @@ class ModelCapabilities(Struct, frozen=True):
     """Capabilities that the engine declares; empty while it loads."""
     is_ready: bool
     protocols: Mapping[str, tuple[FieldUse, ...]]
-
-

@@ -67,7 +67,7 @@ class Run:
     async def go(self) -> None:
         helpers = [asyncio.ensure_future(self._watch())]
         if self._answer is None:
-            self._dispatcher.submit(self._job, self._stream)
+            self._dispatcher.submit(self._job, self._stream, self._work.more)
         else:
             helpers.append(asyncio.ensure_future(self._play(self._answer)))
         try:

@@ -18,6 +18,7 @@ from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Prompt
+from tokenwire.core.raw_calls import RawCalls
 from tokenwire.core.rendering import Renderer
 
 __all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
@@ -62,11 +63,16 @@ class ServedModel:
         renderer: Renderer,
         parser: ParserMaker,
         jobs: JobBuilder,
+        raw: RawCalls,
         mock: bool,
         revision: str = "",
         unknown_fields: Literal["keep", "warn", "refuse"] = "keep",
+        dialect: tuple[str, str] = ("plain", ""),
     ) -> None:
+        """`raw`: for calls without a conversation; `dialect`: which, and why."""
         self.name = name
+        self.dialect = dialect
+        self.raw = raw
         self.revision = revision
         self.created = created
         self.renderer = renderer

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from tokenwire.core.call import Call
 from tokenwire.core.exchange import Exchange
+from tokenwire.core.generation import Generation
 from tokenwire.core.jobs import Planned
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.observer import CallStarted
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.served import ServedModel
+from tokenwire.core.tokens import TokenJob
 from tokenwire.core.wire import Stamp
 
 __all__ = ("Work", "request_ids")
@@ -41,6 +43,16 @@ class Work(Struct, frozen=True):
     prompt: Prompt
     planned: Planned
     began: float
+    prompts: tuple[Prompt, ...] = ()
+    """Of a call with raw prompts: all of them, of which `prompt` is the first."""
+    more: tuple[TokenJob, ...] = ()
+    """The jobs of all but the first."""
+
+    def generation(self) -> Generation:
+        """The machine that reads the answer."""
+        if self.prompts:
+            return self.model.raw.generation(self.call, self.prompts, self.planned)
+        return self.model.generation(self.call, self.prompt, self.planned)
 
     def started(self) -> CallStarted:
         return CallStarted(
@@ -49,7 +61,7 @@ class Work(Struct, frozen=True):
             model=self.model.name,
             tenant=self.call.identity.tenant,
             stream=self.call.output.stream,
-            prompt_tokens=len(self.prompt.ids),
+            prompt_tokens=sum(len(each.ids) for each in self.prompts or (self.prompt,)),
             time=self.began,
             user=self.call.identity.user,
             session=self.call.identity.session,

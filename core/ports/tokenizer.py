@@ -39,6 +39,10 @@ class Vocabulary(Struct, frozen=True):
     """fingerprint.py: "vocabulary", "added_tokens", and "merges" where known."""
     strips_leading_space: bool = False
     """SentencePiece: the first piece of an answer loses one leading space."""
+    begin_ids: tuple[int, ...] = ()
+    """What stands before a text that no chat template made: BOS, where the model wants it."""
+    end_ids: tuple[int, ...] = ()
+    """What would stand behind it, where the text ends there and no answer follows."""
 
 
 class Tokenizer(ABC):

@@ -109,6 +109,7 @@ def _vocabulary(
     }
     if file.model.merges is not None:
         prints["merges"] = fingerprint.merges(file.model.pairs(), file.pre_tokenizer)
+    begin, end = _around(library)
     named_end = library.token_to_id(names.eos) if names.eos else None
     ends = dict.fromkeys(id for id in (*names.eos_ids, named_end) if id is not None and id < size)
     return Vocabulary(
@@ -121,4 +122,16 @@ def _vocabulary(
         unk=names.unk,
         fingerprints=prints,
         strips_leading_space=form.strips_leading_space,
+        begin_ids=begin,
+        end_ids=end,
     )
+
+
+def _around(library: Library) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids that the post-processor puts before and behind a text."""
+    bare = library.encode("a", add_special_tokens=False).ids
+    whole = library.encode("a").ids
+    for at in range(len(whole) - len(bare) + 1):
+        if whole[at : at + len(bare)] == bare:
+            return tuple(whole[:at]), tuple(whole[at + len(bare) :])
+    return (), ()
