@@ -144,7 +144,9 @@ class MediaProcessor(ABC):
         """Placeholder tokens. Raises RequestError for a format it does not know."""
 
 
-ReasoningStyle: TypeAlias = Literal["auto", "none", "think"]
+ReasoningStyle: TypeAlias = Literal["auto", "none", "think", "implicit"]
+"""`auto`: the family's habit. `think`: a block that the answer or the prompt opens. `implicit`: the
+answer begins inside a block that nothing opens. `none`: there is no reasoning."""
 
 
 class Dialect(Struct, frozen=True):

@@ -14,14 +14,15 @@ OpenPart: TypeAlias = Literal["", "text", "reasoning", "tool_call"]
 
 @final
 class Emitter:
-    """`is_open` says which part is: "" for none."""
+    """`is_open` says which part is: "" for none. `calls`: how many were announced."""
 
-    __slots__ = ("_choice", "_events", "is_open")
+    __slots__ = ("_choice", "_events", "calls", "is_open")
 
     def __init__(self, choice: int) -> None:
         self._choice = choice
         self._events: list[PartEvent] = []
         self.is_open: OpenPart = ""
+        self.calls = 0
 
     def text(self, kind: Literal["text", "reasoning"], text: str, end: int) -> None:
         """More text of `kind`; nothing for "". `end`: raw characters read where it ends."""
@@ -37,6 +38,7 @@ class Emitter:
         self.close()
         self._events.append(PartStart(self._choice, "tool_call", name, call_id))
         self.is_open = "tool_call"
+        self.calls += 1
 
     def arguments(self, text: str, end: int) -> None:
         if text:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from tokenwire.core.factory import Factory, NoSettings
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.ports.dialect import Dialect, ParserMaker, Template
+from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
 from tokenwire.plugins.dialects.hermes.build import (
-    ReasoningSettings,
     build_hermes,
     build_hermes_parser,
     build_template,

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from tokenwire.core.factory import NoSettings, Services
-from tokenwire.core.ports.dialect import Dialect, ParserMaker, ReasoningStyle, Template
+from tokenwire.core.ports.dialect import Dialect, ParserMaker, Template
+from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
 
 __all__ = (
-    "ReasoningSettings",
     "build_hermes",
     "build_hermes_parser",
     "build_template",
     "build_think",
     "build_think_parser",
 )
-
-
-class ReasoningSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of both parsers."""
-
-    reasoning: ReasoningStyle = "auto"
-    """auto and think: a <think> block at the start of the answer, or one that the prompt opened,
-    is reasoning. none: its markers are text."""
 
 
 def build_template(settings: NoSettings, services: Services) -> Template:
@@ -32,15 +22,15 @@ def build_template(settings: NoSettings, services: Services) -> Template:
 
 
 def build_hermes_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+    from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 
-    return HermesMaker(thinks=settings.reasoning != "none")
+    return hermes_maker(settings.reasoning)
 
 
 def build_think_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+    from tokenwire.plugins.dialects.hermes.maker import think_maker
 
-    return HermesMaker(thinks=settings.reasoning != "none", calls=False)
+    return think_maker(settings.reasoning)
 
 
 def build_hermes(settings: NoSettings, services: Services) -> Dialect:

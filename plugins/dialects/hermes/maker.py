@@ -1,63 +1,57 @@
-"""Parsers `hermes` (reasoning and tool calls) and `think` (reasoning only)."""
+"""Parsers `hermes` (reasoning and tool calls) and `think` (reasoning only), as data."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Final, final
-
-from msgspec.structs import replace
+from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import (
-    CallGrammar,
-    CallSpelling,
-    Parser,
-    ParserMaker,
-    ParserSetup,
-)
-from tokenwire.plugins.dialects.hermes.markers import CALL, CALL_END, THINK, THINK_END
-from tokenwire.plugins.dialects.hermes.parser import HermesParser
+from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker, ReasoningStyle
+from tokenwire.plugins.dialects._shared.format import CallStart, Format
+from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.maker import FormatMaker
 
-__all__ = ("HermesMaker",)
+__all__ = ("hermes_maker", "think_maker")
 
 TURNS: Final = ("<|im_start|>", "<|im_end|>")
 RESPONSES: Final = ("<tool_response>", "</tool_response>")
+THINK: Final = Format("<think>", "</think>")
+CALL: Final = JsonShape("<tool_call>", "</tool_call>")
+HERMES: Final = Format(
+    "<think>",
+    "</think>",
+    calls=(CallStart("<tool_call>", json_calls(CALL)),),
+    ends=("</tool_call>",),
+)
+STOPS: Final = ("<|im_end|>",)
 
 
-@final
-class HermesMaker(ParserMaker):
-    """`thinks`: whether think blocks are recognised; `calls`: whether tool calls are."""
+def hermes_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
+    return FormatMaker(
+        HERMES,
+        markers=(*TURNS, *RESPONSES),
+        stop_strings=STOPS,
+        reasoning=reasoning,
+        grammar=_grammar,
+    )
 
-    stop_strings = ("<|im_end|>",)
 
-    def __init__(self, *, thinks: bool = True, calls: bool = True) -> None:
-        self._thinks = thinks
-        self._calls = calls
-        self.reasoning_start = THINK if thinks else ""
-        self.reasoning_end = THINK_END if thinks else ""
-        self.markers = (
-            *TURNS,
-            *((THINK, THINK_END) if thinks else ()),
-            *((CALL, CALL_END, *RESPONSES) if calls else ()),
-        )
+def think_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
+    return FormatMaker(THINK, markers=TURNS, stop_strings=STOPS, reasoning=reasoning)
 
-    def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar | None:
-        if not self._calls:
-            return None
-        calls = tuple(
+
+def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
+    return CallGrammar(
+        "<tool_call>",
+        tuple(
             CallSpelling(
-                tool.name, f'{CALL}\n{{"name": {_json(tool.name)}, "arguments": ', f"}}\n{CALL_END}"
+                tool.name,
+                f'<tool_call>\n{{"name": {json.dumps(tool.name, ensure_ascii=False)},'
+                ' "arguments": ',
+                "}\n</tool_call>",
             )
             for tool in tools
-        )
-        return CallGrammar(CALL, calls, separator="\n")
-
-    def parser(self, setup: ParserSetup) -> Parser:
-        if not self._calls and setup.parse_tools:
-            setup = replace(setup, parse_tools=False)
-        return HermesParser(setup, thinks=self._thinks)
-
-
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+        ),
+        separator="\n",
+    )

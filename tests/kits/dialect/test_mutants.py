@@ -20,7 +20,7 @@ from tokenwire.core.prompt import Segment, Segments
 from tokenwire.core.testing.dialect_kit import LAWS, conform, run_dialect_kit
 from tokenwire.core.testing.dialect_probe import ANSWERS
 from tokenwire.core.testing.laws import LawBroken
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
 
 CALLS = (
@@ -34,7 +34,7 @@ class RightParser(Parser):
 
     def __init__(self, setup) -> None:
         self.setup = setup
-        self.inner = HermesMaker().parser(setup)
+        self.inner = hermes_maker().parser(setup)
 
     @property
     def phase(self):
@@ -55,7 +55,7 @@ class RightParser(Parser):
 
 class Maker(ParserMaker):
     reasoning_start, reasoning_end = "<think>", "</think>"
-    markers = HermesMaker().markers
+    markers = hermes_maker().markers
     stop_strings = ()
 
     def __init__(self, kind=RightParser) -> None:
@@ -96,7 +96,7 @@ class TrimsEachPiece(RightParser):
 
 class ForgetsWhatIsHeld(RightParser):
     def save(self):
-        return [*self.inner.save()[:3], "", *self.inner.save()[4:]]
+        return [*self.inner.save()[:2], "", *self.inner.save()[3:]]
 
 
 class KeepsEverything(RightParser):

@@ -13,7 +13,7 @@ from tokenwire.core.events import Order, PartDelta, Started
 from tokenwire.core.fold import Part, fold
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 
 __all__ = ("call", "read", "reasoning", "template_source", "text")
 
@@ -58,7 +58,7 @@ def read(*pieces, maker=None, special=(), **setup) -> list[Part]:
 
     `special`: which of the pieces are special tokens; then they are read as they are cut.
     """
-    maker = maker or HermesMaker()
+    maker = maker or hermes_maker()
     setup = ParserSetup(**setup)
     parts = run(maker, setup, [Piece(piece, piece in special) for piece in pieces])
     if special:

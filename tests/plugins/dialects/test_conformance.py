@@ -15,7 +15,7 @@ from tokenwire.core.testing.dialect_kit import (
     run_dialect_kit,
 )
 from tokenwire.core.testing.dialect_probe import ANSWERS
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 from tokenwire.plugins.dialects.hermes.template import ChatmlTemplate
 from tokenwire.plugins.dialects.jinja.settings import Settings
 from tokenwire.plugins.dialects.jinja.template import JinjaTemplate
@@ -56,7 +56,7 @@ def test_half_a_dialect_conforms_as_it_is_installed() -> None:
 
 def test_chatml_and_hermes_conform_with_all_that_they_can_say() -> None:
     answers = (*ANSWERS, *CALLS, *MIXED, *THINKING)
-    run_dialect_kit(ChatmlTemplate(), HermesMaker(), answers=answers)
+    run_dialect_kit(ChatmlTemplate(), hermes_maker(), answers=answers)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_chatml_and_hermes_conform_with_all_that_they_can_say() -> None:
 )
 def test_published_templates_conform_with_hermes(name: str, answers: tuple[Turn, ...]) -> None:
     template = JinjaTemplate(template_source(name), Settings())
-    run_dialect_kit(template, HermesMaker(), answers=(*ANSWERS, *answers), examples=40)
+    run_dialect_kit(template, hermes_maker(), answers=(*ANSWERS, *answers), examples=40)
 
 
 def test_a_template_or_a_parser_alone_conforms() -> None:

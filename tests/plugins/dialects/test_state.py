@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.prompt import Piece
 from tokenwire.core.testing.dialect_probe import TOOLS
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 from tokenwire.plugins.dialects.plain.parser import PlainMaker
 
 SETUP = ParserSetup(tools=TOOLS)
-MAKERS = (HermesMaker(), PlainMaker())
+MAKERS = (hermes_maker(), PlainMaker())
 TEXT = (
     '<think>a</think>\n b <tool_call>{"arguments": {"a": ["\\n"]}, "name": "look_up"}</tool_call>'
 )
@@ -60,7 +60,10 @@ def test_a_state_that_is_none_is_refused(maker: ParserMaker, state: object) -> N
 
 
 def test_a_call_is_read_in_its_state_alone() -> None:
-    whole = next(state for state in states(HermesMaker()) if state[0] == "call")
-    for state in (["text", *whole[1:]], [*whole[:-1], None]):
+    whole = next(state for state in states(hermes_maker()) if state[0] == "call")
+    for state in (["text", *whole[1:]], [*whole[:-2], -1, whole[-1]]):
         with pytest.raises(msgspec.ValidationError, match="no other"):
-            HermesMaker().parser(SETUP).restore(state)
+            hermes_maker().parser(SETUP).restore(state)
+    for state in ([*whole[:-1], None], [*whole[:-2], 7, whole[-1]]):
+        with pytest.raises(msgspec.ValidationError):
+            hermes_maker().parser(SETUP).restore(state)

@@ -8,13 +8,13 @@ import pytest
 
 from tests.plugins.dialects.reading import call, read, reasoning, text
 from tokenwire.core.events import PartEnd
-from tokenwire.core.ports.dialect import ParserSetup
+from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.prompt import Piece
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker, think_maker
 
 TIDE = '<tool_call>\n{"name": "get_tide", "arguments": {"port": "%s"}}\n</tool_call>'
 FARO = call("get_tide", '{"port": "Faro"}')
-THINK = HermesMaker(calls=False)
+THINK = think_maker()
 
 
 def test_parallel_calls_are_calls_of_their_own() -> None:
@@ -36,7 +36,7 @@ def test_a_call_that_comes_with_the_end_of_another_is_kept() -> None:
 
 
 def test_a_prompt_that_opened_reasoning_begins_in_it() -> None:
-    maker = HermesMaker()
+    maker = hermes_maker()
     assert maker.phase("<|im_start|>assistant\n<think>\n") == "reasoning"
     assert maker.phase("<think>\nx\n</think>\n<|im_start|>assistant\n<think>\n") == "reasoning"
     assert maker.phase("<think> in a question</think>\n<|im_start|>assistant\n") == "content"
@@ -102,7 +102,7 @@ def test_no_arguments_are_an_empty_object(body: str) -> None:
 
 
 def test_nothing_is_said_of_a_call_before_its_name_is_whole() -> None:
-    parser = HermesMaker().parser(ParserSetup())
+    parser = hermes_maker().parser(ParserSetup())
     assert list(parser.push(Piece('<tool_call>\n{"name": "get'))) == []
     started = parser.push(Piece('_tide", "arguments": {"po'))
     assert [event.name for event in started[:1]] == ["get_tide"]
@@ -141,8 +141,8 @@ def test_markers_of_reasoning_later_in_the_answer_are_text() -> None:
 
 
 @pytest.mark.parametrize("special", [(), ("</think>",)])
-@pytest.mark.parametrize("maker", [THINK, HermesMaker()])
-def test_a_stray_end_of_reasoning_is_dropped(special: tuple[str, ...], maker: HermesMaker) -> None:
+@pytest.mark.parametrize("maker", [THINK, hermes_maker()])
+def test_a_stray_end_of_reasoning_is_dropped(special: tuple[str, ...], maker: ParserMaker) -> None:
     for reasons in (False, True):
         parts = read("</think>", "\n\nhello", maker=maker, special=special, reasoning=reasons)
         assert parts == [text("hello")]
@@ -185,7 +185,7 @@ def test_with_tools_off_what_looks_like_a_call_is_text() -> None:
 
 
 def test_long_reasoning_streams_with_a_flat_state() -> None:
-    parser = HermesMaker().parser(ParserSetup())
+    parser = hermes_maker().parser(ParserSetup())
     read_characters = 0
     parser.push(Piece("<think>"))
     for _ in range(20_000):
@@ -196,6 +196,6 @@ def test_long_reasoning_streams_with_a_flat_state() -> None:
 
 
 def test_without_a_style_of_reasoning_its_markers_are_text() -> None:
-    maker = HermesMaker(thinks=False)
+    maker = hermes_maker("none")
     assert read("<think>a</think>b", maker=maker) == [text("<think>a</think>b")]
     assert maker.phase("<think>\n") == "content"

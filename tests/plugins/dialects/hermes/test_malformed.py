@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.plugins.dialects.reading import call, read, text
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
-from tokenwire.plugins.dialects.hermes.call import MAX_HEADER
-from tokenwire.plugins.dialects.hermes.maker import HermesMaker
+from tokenwire.plugins.dialects._shared.json_call import MAX_HEADER
+from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 
 OK = '{"name": "f", "arguments": {"a": 1}}'
 F = call("f", '{"a": 1}')
@@ -129,7 +129,7 @@ PIECES = st.lists(
 @given(PIECES, st.booleans(), st.booleans(), st.sampled_from(["content", "reasoning"]))
 def test_no_pieces_raise(pieces, parse_tools, reasons, phase) -> None:
     setup = ParserSetup(parse_tools=parse_tools, reasoning=reasons, phase=phase)
-    parser = HermesMaker().parser(setup)
+    parser = hermes_maker().parser(setup)
     for piece in pieces:
         parser.push(piece)
     parser.flush()
