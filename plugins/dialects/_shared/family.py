@@ -1,0 +1,72 @@
+"""A family that is all data: its format, its markers, and how `dialect: auto` knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from tokenwire.core.dialogue import ToolSpec
+from tokenwire.core.ports.dialect import (
+    CallGrammar,
+    CallSpelling,
+    Dialect,
+    ParserMaker,
+    ReasoningStyle,
+)
+from tokenwire.plugins.dialects._shared.format import Format
+from tokenwire.plugins.dialects._shared.maker import FormatMaker, GrammarMaker
+
+__all__ = ("Family", "calls_grammar")
+
+
+class Family(Struct, frozen=True):
+    format: Format
+    template_markers: tuple[str, ...]
+    """Text that its chat templates hold, all of them."""
+    markers: tuple[str, ...] = ()
+    """Spellings beside the format's that client text must not be able to make."""
+    stop_strings: tuple[str, ...] = ()
+    grammar: GrammarMaker | None = None
+    template: str = "chatml"
+    """For checkpoints that bring no chat template."""
+
+    def maker(self, reasoning: ReasoningStyle) -> ParserMaker:
+        return FormatMaker(
+            self.format,
+            markers=self.markers,
+            stop_strings=self.stop_strings,
+            reasoning=reasoning,
+            grammar=self.grammar,
+        )
+
+    def dialect(self, name: str) -> Dialect:
+        """Its parser has the same name."""
+        return Dialect(name, self.template, parser=name, template_markers=self.template_markers)
+
+
+def calls_grammar(
+    begin: str,
+    end: str,
+    style: Literal["json", "qwen_xml", "glm_xml", "minimax_xml", "deepseek_xml", "free"],
+    *,
+    trigger: str,
+    around: tuple[str, str] = ("", ""),
+    separator: str = "",
+) -> GrammarMaker:
+    """Of a family that writes a call as `begin`, in which {} is the tool's name, its arguments,
+    and `end`; all of an answer's calls stand between `around`."""
+
+    def grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
+        return CallGrammar(
+            trigger,
+            tuple(
+                CallSpelling(tool.name, begin.replace("{}", tool.name), end, style)
+                for tool in tools
+            ),
+            *around,
+            separator=separator,
+        )
+
+    return grammar

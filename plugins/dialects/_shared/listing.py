@@ -1,0 +1,48 @@
+"""Factories of families that are data. Cheap to import: what a family is comes when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from tokenwire.core.factory import Factory, NoSettings, Services
+from tokenwire.core.ports.dialect import Dialect, ParserMaker
+from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
+
+if TYPE_CHECKING:
+    from tokenwire.plugins.dialects._shared.family import Family
+
+__all__ = ("FamilyMap", "dialects_of", "parsers_of")
+
+FamilyMap: TypeAlias = "Callable[[], Mapping[str, Family]]"
+"""Imports what the families need and gives them by name."""
+
+
+def parsers_of(families: FamilyMap, names: Mapping[str, str]) -> list[Factory[ParserMaker]]:
+    """One parser a family; `names`: which, and what they are for."""
+    return [
+        Factory(name, ReasoningSettings, _parser(families, name), summary)
+        for name, summary in names.items()
+    ]
+
+
+def dialects_of(families: FamilyMap, names: Mapping[str, str]) -> list[Factory[Dialect]]:
+    """One dialect a family."""
+    return [
+        Factory(name, NoSettings, _dialect(families, name), summary)
+        for name, summary in names.items()
+    ]
+
+
+def _parser(families: FamilyMap, name: str) -> Callable[..., ParserMaker]:
+    def build(settings: ReasoningSettings, services: Services) -> ParserMaker:
+        return families()[name].maker(settings.reasoning)
+
+    return build
+
+
+def _dialect(families: FamilyMap, name: str) -> Callable[..., Dialect]:
+    def build(settings: NoSettings, services: Services) -> Dialect:
+        return families()[name].dialect(name)
+
+    return build
