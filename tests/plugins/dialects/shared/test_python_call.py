@@ -38,8 +38,14 @@ def read(text: str, **options: bool | str):
         ("[tide(day=1e999)]", '{"day": 1e999}'),
         ("[tide(port=Faro)]", '{"port": "Faro"}'),
         ("[tide(port='', day=\"\")]", '{"port": "", "day": ""}'),
-        (r"""[tide(port="a\"b\'c\\d\n\x41\u00e9\101\0!")]""", r'{"port": "a\"b' + r"'c\\d\nA\u00e9A\u0000!" + '"}'),
-        (r"[tide(port='\q\N{x}\xZ\ud83d\ude00\U0001F600')]", r'{"port": "\\q\\N{x}\\xZ\ud83d\ude00😀"}'),
+        (
+            r"""[tide(port="a\"b\'c\\d\n\x41\u00e9\101\0!")]""",
+            r'{"port": "a\"b' + r"'c\\d\nA\u00e9A\u0000!" + '"}',
+        ),
+        (
+            r"[tide(port='\q\N{x}\xZ\ud83d\ude00\U0001F600')]",
+            r'{"port": "\\q\\N{x}\\xZ\ud83d\ude00😀"}',
+        ),
         (r"[tide(port=r'a\d\'b')]", r'{"port": "a\\d\\' + "'b" + '"}'),
         ('[tide(port="""a"b\n""c""")]', r'{"port": "a\"b\n\"\"c"}'),
         ("[tide(port='é🌊\t\"')]", '{"port": "é🌊\\t\\""}'),
@@ -107,7 +113,8 @@ def test_the_method_of_a_built_in_tool_is_no_part_of_its_name() -> None:
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=("Cs",)))
     | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=4), inner, max_size=3),
     max_leaves=5,
 )  # fmt: skip
 

@@ -1,0 +1,77 @@
+"""Parsers `mistral` and `mistral_json`, as data. Both read both shapes; they differ in the grammar.
+
+`[TOOL_CALLS]` begins a JSON list of calls, or one call with its name before `[ARGS]` and, in some
+releases, its id between. Text, reasoning and calls follow each other without white space, so all of
+it belongs to the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from tokenwire.core.dialogue import ToolSpec
+from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker, ReasoningStyle
+from tokenwire.plugins.dialects._shared.call_reader import CallReader
+from tokenwire.plugins.dialects._shared.format import CallStart, Format
+from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header
+from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
+from tokenwire.plugins.dialects._shared.maker import FormatMaker
+from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
+
+__all__ = ("mistral_json_maker", "mistral_maker")
+
+CALLS: Final = "[TOOL_CALLS]"
+HEADER: Final = re.compile(r"\s*([^\s\[\]{}]+)\s*(?:\[CALL_ID\]([^\[\]{}]*))?(?:\[ARGS\])?\s*")
+LIST: Final = json_calls(JsonShape(ids=("id",), between=" \t\r\n,]}"))
+MARKERS: Final = (
+    "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]",
+    "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[TOOL_CONTENT]", "[/TOOL_RESULTS]", "[ARGS]",
+    "[CALL_ID]", "[IMG]",
+)  # fmt: skip
+
+
+def mistral_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
+    return FormatMaker(
+        MISTRAL, markers=MARKERS, stop_strings=("</s>",), reasoning=reasoning, grammar=_grammar
+    )
+
+
+def mistral_json_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
+    return FormatMaker(
+        MISTRAL,
+        markers=MARKERS,
+        stop_strings=("</s>",),
+        reasoning=reasoning,
+        grammar=json_grammar(f"{CALLS}[", "]"),
+    )
+
+
+def _split(header: str) -> Header | None:
+    found = HEADER.fullmatch(header)
+    return Header(found[1], (found[2] or "").strip() or None) if found else None
+
+
+def _headed(tools: tuple[ToolSpec, ...]) -> CallReader:
+    return HeadedCall(tools, _split)
+
+
+def _either(tools: tuple[ToolSpec, ...]) -> CallReader:
+    return SwitchCall(tools, LIST, _headed)
+
+
+def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
+    calls = tuple(CallSpelling(tool.name, f"{CALLS}{tool.name}[ARGS]", "") for tool in tools)
+    return CallGrammar(CALLS, calls)
+
+
+MISTRAL: Final = Format(
+    "[THINK]",
+    "[/THINK]",
+    calls=(CallStart(CALLS, _either),),
+    tokens=("[ARGS]", "[CALL_ID]"),
+    trims="",
+    lead=0,
+)
