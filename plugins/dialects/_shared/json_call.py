@@ -54,6 +54,8 @@ class JsonShape(Struct, frozen=True):
     """Keys of an object that holds name and arguments ("function")."""
     between: str = " \t\r\n,[]}"
     """What may stand behind a call without ending the reading."""
+    extra: tuple[str, ...] = ()
+    """Other keys that may stand before the name of a strict call."""
     is_strict: bool = False
     """Whether only the keys above, and only names of the answer's tools, make a call (for calls
     without a marker)."""
@@ -261,7 +263,7 @@ class JsonCallReader(CallReader):
         if place == "key":
             self._key = _decode(self._word) or self._word[1:-1]
             self._place = "colon"
-            known = (*shape.names, *shape.arguments, *shape.ids, *shape.wraps)
+            known = (*shape.names, *shape.arguments, *shape.ids, *shape.wraps, *shape.extra)
             if shape.is_strict and not self.is_started and self._key not in known:
                 return Outcome.BROKEN
         elif place == "name":
