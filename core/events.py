@@ -43,6 +43,10 @@ class Started(Struct, frozen=True, tag="started"):
     cached_tokens: int = 0
     fingerprint: str = ""
     """Of the render: template, tokenizer and model revision."""
+    cache_creation_tokens: int = 0
+    """Newly computed ones that the client marked to be kept."""
+    cache_creation_long_tokens: int = 0
+    """Of those, the ones to be kept longer than five minutes."""
 
 
 class PartStart(Struct, frozen=True, tag="part_start"):
@@ -110,6 +114,8 @@ class Usage(Struct, frozen=True, tag="usage"):
     cached_tokens: int = 0
     cache_creation_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_creation_long_tokens: int = 0
+    """Of `cache_creation_tokens`, those to be kept longer than five minutes."""
 
 
 class Failed(Struct, frozen=True, tag="failed"):

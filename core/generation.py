@@ -22,12 +22,14 @@ from tokenwire.core.tokens import (
     FinishCause,
     FinishKind,
     IdLogprobs,
+    KvPin,
     TokenDelta,
 )
 
 __all__ = ("ChoiceDecoder", "Generation", "failure")
 
 NO_COUNTS = Counts()
+SHORT_S = 300
 
 # What a client is told of an engine's error; the engine's own words go to the log alone.
 FAILURES: dict[FinishCause, tuple[ErrorKind, str]] = {
@@ -58,6 +60,19 @@ def failure(finish: Finish) -> Failed | None:
         return None
     kind, message = FAILURES.get(finish.cause, INTERNAL)
     return Failed(kind, message, RETRY_AFTER_S.get(kind))
+
+
+def stored(pins: Sequence[KvPin], cached: int) -> tuple[int, int]:
+    """Tokens up to the last pin that were not in the cache, and those of them whose pin lasts
+    longer than five minutes."""
+    total = long = 0
+    start = cached
+    for pin in pins:
+        tokens = max(0, pin.tokens - start)
+        total += tokens
+        long += tokens if (pin.ttl_s or 0) > SHORT_S else 0
+        start = max(start, pin.tokens)
+    return total, long
 
 
 @final
@@ -117,6 +132,7 @@ class Generation:
         "_histories",
         "_left",
         "_per_prompt",
+        "_pins",
         "_started",
         "computed_tokens",
         "failed",
@@ -133,13 +149,15 @@ class Generation:
         *,
         prompts: int = 1,
         echoes: Sequence[Echo] = (),
+        pins: Sequence[KvPin] = (),
     ) -> None:
         """`prompts` have equally many of the choices each, in their order; `echoes`: one a prompt,
-        or none."""
+        or none; `pins`: what of the first prompt the client marked to be kept."""
         self._decoders = decoders
         self._fingerprint = fingerprint
         self._per_prompt = len(decoders) // prompts
         self._echoes = echoes
+        self._pins = pins
         self._counts = [NO_COUNTS] * prompts
         self._histories = [History() for _ in decoders]
         self._finished = [False] * len(decoders)
@@ -170,7 +188,8 @@ class Generation:
             self._started = True
             counts = self._counts[choice // self._per_prompt]
             self.computed_tokens = counts.computed
-            events.append(Started(counts.prompt, counts.cached, self._fingerprint))
+            made, long = stored(self._pins, counts.cached)
+            events.append(Started(counts.prompt, counts.cached, self._fingerprint, made, long))
         decoder = self._decoders[choice]
         if self._echoes and delta.at == 0 and not self._histories[choice].has_begun:
             self._histories[choice].has_begun = True
@@ -228,11 +247,14 @@ class Generation:
 
     def count(self) -> Usage:
         """Tokens so far."""
+        made, long = stored(self._pins, self._counts[0].cached) if self._started else (0, 0)
         return Usage(
             prompt_tokens=sum(counts.prompt for counts in self._counts),
             completion_tokens=sum(decoder.generated for decoder in self._decoders),
             cached_tokens=sum(counts.cached for counts in self._counts),
             reasoning_tokens=sum(decoder.reasoning_tokens for decoder in self._decoders),
+            cache_creation_tokens=made,
+            cache_creation_long_tokens=long,
         )
 
     def save(self) -> object:

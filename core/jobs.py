@@ -20,6 +20,7 @@ from tokenwire.core.tokens import (
     EngineCard,
     JobSampling,
     JobStopping,
+    KvPin,
     KvSettings,
     LogprobSettings,
     ReasoningBudget,
@@ -116,7 +117,7 @@ class JobBuilder:
             logprobs=None
             if call.output.logprobs is None
             else LogprobSettings(top=call.output.logprobs, prompt=call.output.prompt_logprobs),
-            kv=KvSettings(salt=_salt(call)),
+            kv=KvSettings(salt=_salt(call), pins=self._pins(call, prompt, card, ignored)),
             priority=call.hints.priority,
             deadline_ms=call.hints.deadline_ms,
             expected_tokens=call.hints.expected_tokens,
@@ -128,6 +129,20 @@ class JobBuilder:
             tuple(text for text in call.stopping.strings if text not in spellings.values()),
             spellings,
         )
+
+    def _pins(
+        self, call: Call, prompt: Prompt, card: EngineCard, ignored: list[str]
+    ) -> tuple[KvPin, ...]:
+        """Only whole blocks can be kept: each mark moves back to the last border before it."""
+        if call.hints.cache_markers and not (card.hash_root and prompt.marks):
+            ignored.append("cache_markers")
+            return ()
+        pins: dict[int, int | None] = {}
+        for mark in prompt.marks:
+            tokens = mark.tokens // card.block_size * card.block_size
+            if tokens:
+                pins[tokens] = max(pins.get(tokens) or 0, mark.ttl_s or 0) or None
+        return tuple(KvPin(tokens, ttl_s) for tokens, ttl_s in pins.items())
 
     def _check_ids(self, call: Call, card: EngineCard) -> None:
         """Ids that a client names must be the model's."""

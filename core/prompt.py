@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tokenwire.core.token_ids import TokenIds
 
-__all__ = ("Phase", "Piece", "Prompt", "Segment", "Segments", "Source", "Span")
+__all__ = ("CacheMark", "Phase", "Piece", "Prompt", "Segment", "Segments", "Source", "Span")
 
 Phase: TypeAlias = Literal["content", "reasoning", "tool_call"]
 Source: TypeAlias = Literal["template", "client", "special", "unknown"]
@@ -44,6 +44,13 @@ class Span(Struct, frozen=True):
     part: int = -1
 
 
+class CacheMark(Struct, frozen=True):
+    """A prompt's first `tokens` ids are worth keeping, for `ttl_s` seconds (None: as usual)."""
+
+    tokens: int
+    ttl_s: int | None = None
+
+
 class Prompt(Struct, frozen=True):
     """What the engine is given, and what is known of it."""
 
@@ -55,6 +62,8 @@ class Prompt(Struct, frozen=True):
     """sha256 hex over template, tokenizer and model revision."""
     spans: tuple[Span, ...] = ()
     """Empty unless asked for."""
+    marks: tuple[CacheMark, ...] = ()
+    """By rising number of tokens."""
 
 
 class Piece(Struct, frozen=True, gc=False):

@@ -52,6 +52,10 @@ class Encoding:
         """How much text is still to be encoded."""
         return sum(len(text) for text, _ in self.missing)
 
+    def pieces(self) -> Iterator[tuple[str, TokenIds]]:
+        """The segments in order, with their ids. Once nothing is missing."""
+        return ((key[0], self.found[key]) for key in self._keys)
+
     def ids(self) -> TokenIds:
         """Once nothing is missing."""
         whole = TokenIds()

@@ -5,21 +5,23 @@ The pipeline's first half, made once a model. Knows no engine and no protocol.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core import fingerprint
+from tokenwire.core.cache_marks import cache_marks
+from tokenwire.core.call import CacheMarker
 from tokenwire.core.custom_calls import as_functions
 from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
 from tokenwire.core.ports.dialect import ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
-from tokenwire.core.prompt import Prompt, Shields
-from tokenwire.core.prompt_encoder import PromptEncoder, turn_mark
+from tokenwire.core.prompt import CacheMark, Prompt, Shields
+from tokenwire.core.prompt_encoder import Encoding, PromptEncoder, turn_mark
 from tokenwire.core.shield import Shield, restored
 from tokenwire.core.spans import segment, spans_of
 from tokenwire.core.token_ids import TokenIds
@@ -101,6 +103,20 @@ class Renderer:
             lambda dialogue: self._template.render(dialogue, rendered.now).text,
         )
         return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
+
+    def marks(
+        self, rendered: Rendered, encoding: Encoding, markers: Sequence[CacheMarker]
+    ) -> tuple[CacheMark, ...]:
+        """Where the parts that `markers` name end in the prompt's ids."""
+        return cache_marks(
+            markers,
+            rendered.dialogue,
+            rendered.text,
+            lambda dialogue: self._template.render(dialogue, rendered.now).text,
+            pieces=encoding.pieces,
+            shields=rendered.shields,
+            tokenizer=self.tokenizer,
+        )
 
     def _sample(self) -> str:
         """A dialogue of a few turns as this template writes it; "" where it refuses."""

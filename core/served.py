@@ -7,6 +7,7 @@ import logging
 from typing import Literal, final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tokenwire.core.call import Call, ModelInfo
 from tokenwire.core.decoder import Decoder, DecoderSetup
@@ -124,7 +125,11 @@ class ServedModel:
         else:
             await asyncio.to_thread(encoder.fill, encoding)
         encoder.keep(encoding)
-        return renderer.finish(rendered, encoding.ids(), spans=spans)
+        prompt = renderer.finish(rendered, encoding.ids(), spans=spans)
+        if call.hints.cache_markers:
+            marks = renderer.marks(rendered, encoding, call.hints.cache_markers)
+            prompt = replace(prompt, marks=marks)
+        return prompt
 
     def generation(self, call: Call, prompt: Prompt, planned: Planned) -> Generation:
         """The machine that reads this call's answer."""
@@ -155,4 +160,4 @@ class ServedModel:
             )
             for choice in range(call.output.n)
         ]
-        return Generation(decoders, prompt.fingerprint)
+        return Generation(decoders, prompt.fingerprint, pins=planned.job.kv.pins)

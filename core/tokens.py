@@ -41,6 +41,7 @@ __all__ = (
     "JobStopping",
     "KvEvent",
     "KvLayout",
+    "KvPin",
     "KvSettings",
     "Link",
     "LogprobSettings",
@@ -255,11 +256,21 @@ class LogprobSettings(Struct, frozen=True, omit_defaults=True):
     mode: Literal["raw", "sampled"] = "raw"
 
 
+class KvPin(Struct, frozen=True, omit_defaults=True):
+    """The blocks of the prompt's first `tokens` ids are worth keeping, for `ttl_s` seconds from
+    their last use (None: as long as others are)."""
+
+    tokens: int
+    ttl_s: int | None = None
+
+
 class KvSettings(Struct, frozen=True, omit_defaults=True):
     """Who may share this prompt's blocks: the salt goes into every block hash."""
 
     salt: str = ""
     hash_scheme: str = "kvb1"
+    pins: tuple[KvPin, ...] = ()
+    """By rising number of tokens, each a whole number of blocks. A hint: it never changes ids."""
 
 
 class Handoff(Struct, frozen=True, omit_defaults=True):

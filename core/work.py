@@ -70,7 +70,9 @@ class Work(Struct, frozen=True):
     def headers(self, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
         """Of a reply that went well."""
         head = [*request_ids(self.stamp.id), ("x-tokenwire-fingerprint", self.prompt.fingerprint)]
-        ignored = (*self.call.ignored, *self.planned.ignored)
+        words = self.codec.words
+        unused = (words.get(name, name) for name in self.planned.ignored)
+        ignored = (*self.call.ignored, *unused)
         if ignored:
             head.append((IGNORED_HEADER, _listed(ignored)))
         if is_cached:

@@ -4,6 +4,7 @@ round, for those who ask. Pure, synchronous."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from tokenwire.core.call import Call, Query, QueryResult
@@ -88,6 +89,9 @@ class Codec(ABC):
     "logprobs", "choices", "tool_call", "signature", "image", ..."""
     fields: ClassVar[tuple[FieldRule, ...]] = ()
     """What becomes of each field of a request: the protocol's capability table, all of it."""
+
+    words: ClassVar[Mapping[str, str]] = {}
+    """What of a call an engine could not use -> the name of its field on this wire."""
 
     @abstractmethod
     def decode(self, request: HttpRequest) -> Call | Query:

@@ -34,6 +34,7 @@ LOSSES: Final = {
     "error_kind": "a failure has a message, not its kind",
     "fingerprint": "the render's fingerprint is not sent, or not whole",
     "logprob_ids": "logprobs have no token ids",
+    "logprob_top": "of alternatives only their text is said, one of each spelling",
     "logprobs": "there are no logprobs",
     "logprobs_outside_text": "logprobs are of text parts only",
     "matched": "the stop string that matched is not said",
@@ -78,6 +79,8 @@ def _usage(usage: Usage | None, losses: Set[str]) -> Usage | None:
     if usage is None:
         return None
     lost = {f"{name}_tokens": 0 for name in ("cached", "cache_creation") if name in losses}
+    if "cache_creation" in losses:
+        lost["cache_creation_long_tokens"] = 0
     if "reasoning_tokens" in losses:
         lost["reasoning_tokens"] = 0
     return replace(usage, **lost)
@@ -137,7 +140,7 @@ def _token(token: TokenLogprob, losses: Set[str]) -> TokenLogprob:
         token,
         id=0 if "logprob_ids" in losses else token.id,
         logprob=max(token.logprob, FLOOR),
-        top=tuple(_token(other, losses) for other in token.top),
+        top=() if "logprob_top" in losses else tuple(_token(other, losses) for other in token.top),
     )
 
 

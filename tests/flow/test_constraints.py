@@ -166,7 +166,7 @@ def test_without_a_grammar_shapes_and_strict_tools_are_listed() -> None:
         _, response = chat(
             client, response_format=FORMATS[0][0], tools=[chat_tool("f", strict=True)]
         )
-    assert response.headers[LISTED] == "tools[].strict, response_format"
+    assert response.headers[LISTED] == "tools[].function.strict, response_format"
 
 
 def test_a_shape_that_no_value_has_is_refused() -> None:

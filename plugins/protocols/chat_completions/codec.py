@@ -8,7 +8,8 @@ prompt tokens before the end; all but the first digits of the fingerprint.
 
 from __future__ import annotations
 
-from typing import Final, final
+from collections.abc import Mapping
+from typing import ClassVar, Final, final
 
 from msgspec import Struct
 
@@ -56,6 +57,11 @@ class ChatCompletions(Codec):
         Route("POST", "/v1/chat/completions", "Create a chat completion", body=schema.Request),
     )
     losses = LOSSES
+    words: ClassVar[Mapping[str, str]] = {
+        "allowed_ids": "allowed_token_ids",
+        "reasoning_budget": "thinking_token_budget",
+        "tools[].strict": "tools[].function.strict",
+    }
 
     def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008  (it is frozen)
         self._reasoning: ReasoningField = settings.reasoning_field

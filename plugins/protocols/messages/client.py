@@ -210,7 +210,12 @@ def _is_cut(arguments: str, stop: wire.StopReason | None) -> bool:
 
 def _started(usage: wire.Usage) -> Started:
     cached, created = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
-    return Started(usage.input_tokens + cached + created, cached)
+    return Started(
+        usage.input_tokens + cached + created,
+        cached,
+        cache_creation_tokens=created,
+        cache_creation_long_tokens=_long(usage),
+    )
 
 
 def _usage(usage: wire.Usage) -> Usage:
@@ -222,7 +227,12 @@ def _usage(usage: wire.Usage) -> Usage:
         cached_tokens=cached,
         cache_creation_tokens=created,
         reasoning_tokens=details.thinking_tokens if details else 0,
+        cache_creation_long_tokens=_long(usage),
     )
+
+
+def _long(usage: wire.Usage) -> int:
+    return usage.cache_creation.ephemeral_1h_input_tokens if usage.cache_creation else 0
 
 
 def _failed(error: wire.ErrorDetail) -> Failed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Final, final
 
 import msgspec
@@ -46,6 +47,12 @@ class MessagesCodec(Codec):
     losses: ClassVar[frozenset[str]] = frozenset(
         ("call_id", "choices", "custom", "cut_arguments", "fingerprint", "logprobs")
     )
+
+    words: ClassVar[Mapping[str, str]] = {
+        "cache_markers": "cache_control",
+        "reasoning_budget": "thinking.budget_tokens",
+        "response_format": "output_config.format",
+    }
 
     def __init__(self, keys: Keyring) -> None:
         self._keys = keys

@@ -12,6 +12,7 @@ __all__ = (
     "BlockDelta",
     "BlockStart",
     "BlockStop",
+    "CacheCreation",
     "ErrorBody",
     "ErrorDetail",
     "InputJsonDelta",
@@ -67,6 +68,13 @@ class OutputDetails(Struct, frozen=True):
     thinking_tokens: int
 
 
+class CacheCreation(Struct, frozen=True):
+    """The same tokens by how long they are to be kept."""
+
+    ephemeral_5m_input_tokens: int
+    ephemeral_1h_input_tokens: int
+
+
 class Usage(Struct, frozen=True):
     """`input_tokens` leaves out what was read from the cache or written to it."""
 
@@ -74,6 +82,7 @@ class Usage(Struct, frozen=True):
     cache_creation_input_tokens: int
     cache_read_input_tokens: int
     output_tokens: int
+    cache_creation: CacheCreation | None = None
     output_tokens_details: OutputDetails | UnsetType = UNSET
 
 

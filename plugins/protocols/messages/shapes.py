@@ -120,7 +120,13 @@ def stop_delta(end: Finished) -> wire.StopDelta:
 
 
 def usage_at_start(started: Started) -> wire.Usage:
-    return _usage(started.prompt_tokens, started.cached_tokens, 0, 0)
+    return _usage(
+        started.prompt_tokens,
+        started.cached_tokens,
+        started.cache_creation_tokens,
+        started.cache_creation_long_tokens,
+        0,
+    )
 
 
 def total_usage(usage: Usage) -> wire.Usage:
@@ -128,16 +134,18 @@ def total_usage(usage: Usage) -> wire.Usage:
         usage.prompt_tokens,
         usage.cached_tokens,
         usage.cache_creation_tokens,
+        usage.cache_creation_long_tokens,
         usage.completion_tokens,
     )
     return replace(total, output_tokens_details=wire.OutputDetails(usage.reasoning_tokens))
 
 
-def _usage(prompt: int, cached: int, created: int, output: int) -> wire.Usage:
+def _usage(prompt: int, cached: int, created: int, long: int, output: int) -> wire.Usage:
     """This wire counts the parts of a prompt apart: new, written to the cache, read from it."""
     return wire.Usage(
         input_tokens=max(0, prompt - cached - created),
         cache_creation_input_tokens=created,
         cache_read_input_tokens=cached,
         output_tokens=output,
+        cache_creation=wire.CacheCreation(created - long, long),
     )

@@ -260,12 +260,14 @@ def test_usage(encode):
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 5,
         "output_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
     }
     total = {
         "input_tokens": 4,
         "cache_creation_input_tokens": 3,
         "cache_read_input_tokens": 5,
         "output_tokens": 9,
+        "cache_creation": {"ephemeral_5m_input_tokens": 3, "ephemeral_1h_input_tokens": 0},
         "output_tokens_details": {"thinking_tokens": 2},
     }
     assert data[-2]["usage"] == total

@@ -30,10 +30,11 @@ def part(kind, *texts, name="", complete=True):
     return [PartStart(0, kind, name=name), *deltas, PartEnd(0, complete=complete)]
 
 
-def answer(*parts, reason="stop", matched=None, usage=None):
+def answer(*parts, reason="stop", matched=None, usage=None, started=None):
     flat = [event for events in parts for event in events]
     usage = usage or Usage(12, 9, cached_tokens=5, reasoning_tokens=2)
-    return [Started(12, 5, "f"), *flat, Finished(0, reason, matched), usage]
+    started = started or Started(12, 5, "f")
+    return [started, *flat, Finished(0, reason, matched), usage]
 
 
 ANSWERS = {
@@ -59,7 +60,11 @@ ANSWERS = {
     ),
     "stop sequence": answer(part("text", "one "), reason="stop_sequence", matched="@@"),
     "context": answer(part("text", "one "), reason="context_length"),
-    "cache": answer(part("text", "a"), usage=Usage(12, 1, 5, cache_creation_tokens=3)),
+    "cache": answer(
+        part("text", "a"),
+        started=Started(12, 5, cache_creation_tokens=3, cache_creation_long_tokens=1),
+        usage=Usage(12, 1, 5, cache_creation_tokens=3, cache_creation_long_tokens=1),
+    ),
 }
 
 
