@@ -7,11 +7,24 @@ from typing import Final, Literal, TypeAlias, final
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.tags import Tags
 
-__all__ = ("Head", "Tables")
+__all__ = ("NOT_QUICK", "Head", "Quick", "Tables", "quick_test")
 
 Head: TypeAlias = Literal["", "start", "thought", "call"]
 """What stands before the next visible character, white space aside: text; nothing; reasoning; a
 call."""
+
+
+Quick: TypeAlias = tuple[str, str, frozenset[str], str]
+"""When a piece goes out as it stands: when the first two (if the second is not "") and none of the
+set is in it, and its last character is not in the fourth. A first of "" is in every piece."""
+NOT_QUICK: Final[Quick] = ("", "", frozenset(), "")
+
+
+def quick_test(stops: str, tail: str) -> Quick:
+    """For pieces that must have none of `stops` and not end with one of `tail`."""
+    if len(stops) > 2:
+        return "", "", frozenset(stops), tail
+    return stops[:1] or "\n", stops[1:], frozenset(), tail
 
 
 @final
@@ -19,14 +32,7 @@ class Tables:
     """`Tags` by place. In those of two, the second is for answers with calls."""
 
     __slots__ = (
-        "again",
-        "format",
-        "heads",
-        "later",
-        "numbers",
-        "parts",
-        "reasoning",
-        "section",
+        "again", "format", "heads", "later", "numbers", "parts", "quick", "reasoning", "section",
         "starts",
     )  # fmt: skip
 
@@ -52,6 +58,11 @@ class Tables:
         self.reasoning: Final = _both((*think[1:], *format.dropped), drafts)
         self.again: Final = Tags(think[:1])
         """At the head of reasoning that the prompt has opened."""
+        self.quick: Final = tuple(
+            (quick_test(text.firsts, "\n"), quick_test(thought.firsts, format.trims))
+            for text, thought in zip(self.later, self.reasoning, strict=True)
+        )
+        """In text and in reasoning."""
         self.parts: Final = (*think, *opening, *format.ends, *format.dropped)
 
     def is_read(self, special: str, *, in_call: bool) -> bool:

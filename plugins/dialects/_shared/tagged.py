@@ -20,7 +20,7 @@ from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.draft import Verdict, judge
 from tokenwire.plugins.dialects._shared.emitter import Emitter, OpenPart
 from tokenwire.plugins.dialects._shared.spacing import MAX_BLANK, Spacing
-from tokenwire.plugins.dialects._shared.tables import Head, Tables
+from tokenwire.plugins.dialects._shared.tables import NOT_QUICK, Head, Tables, quick_test
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL
 
 __all__ = ("TaggedParser",)
@@ -79,20 +79,17 @@ class TaggedParser(Parser):
         self._prefix = ""  # of a section without a call so far
         self._read = 0  # raw characters that came
         self._later = tables.later[self._calls]
-        self._firsts = (self._later.firsts, tables.reasoning[self._calls].firsts)
-        # A piece without these, and with nothing of the tail at its end, goes out as it stands. ""
-        # is in every text: then none does.
-        self._stop = self._other_stop = self._more_stops = self._tail = ""
+        self._quick = tables.quick[self._calls]
+        self._stop, self._other_stop, self._stops, self._tail = NOT_QUICK
         self.phase: Phase = PHASES[self._state]
 
     def push(self, piece: Piece) -> Sequence[PartEvent]:
         text = piece.text
         if (
             self._stop not in text
-            and self._other_stop not in text
-            and text[-1:] not in self._tail
+            and (not self._other_stop or self._other_stop not in text)
+            and (text[-1:] not in self._tail if self._tail else text)
             and not piece.special
-            and not (self._more_stops and any(stop in text for stop in self._more_stops))
         ):
             self._read = end = self._read + len(text)
             return (PartDelta(self._choice, text, end),)
@@ -117,6 +114,14 @@ class TaggedParser(Parser):
 
     def _push(self, piece: Piece) -> Sequence[PartEvent]:
         text, format = piece.text, self._format
+        if (
+            self._stops
+            and text[-1:] not in self._tail
+            and not piece.special
+            and self._stops.isdisjoint(text)
+        ):
+            self._read += len(text)
+            return (PartDelta(self._choice, text, self._read),)
         in_call = self._state in ("call", "draft")
         if piece.special and not self._tables.is_read(text, in_call=in_call):
             if self._state != "draft":
@@ -136,16 +141,15 @@ class TaggedParser(Parser):
         return self._settle()
 
     def _settle(self) -> Sequence[PartEvent]:
-        plain = ""
+        quick = NOT_QUICK
         if self._held or self._space.blank or self._head:
             pass
         elif self._reader is not None:
-            plain, self._tail = self._reader.plain_until, "\n"
-        elif self._state == self._emit.is_open == "text":
-            plain, self._tail = self._firsts[0] or "\n", "\n"
+            if self._reader.plain_until:
+                quick = quick_test(self._reader.plain_until, "")
         elif self._state == self._emit.is_open:
-            plain, self._tail = self._firsts[1] or "\n", self._format.trims
-        self._stop, self._other_stop, self._more_stops = plain[:1], plain[1:2] or plain, plain[2:]
+            quick = self._quick[self._state == "reasoning"]
+        self._stop, self._other_stop, self._stops, self._tail = quick
         self.phase = PHASES[self._state]
         return self._emit.take()
 

@@ -21,12 +21,13 @@ class Tags:
     found does not depend on how the text was cut.
     """
 
-    __slots__ = ("_certain", "_final", "_longer", "_whole", "firsts", "markers")
+    __slots__ = ("_certain", "_final", "_longer", "_only", "_whole", "firsts", "markers")
 
     def __init__(self, markers: Sequence[str]) -> None:
         self.markers = tuple(dict.fromkeys(markers))
         assert all(marker and not marker[0].isspace() for marker in self.markers)
         self.firsts = "".join(sorted({marker[0] for marker in self.markers}))
+        self._only = self.firsts if len(self.firsts) == 1 else ""
         self._whole = frozenset(self.markers)
         beginnings = {marker[:n] for marker in self.markers for n in range(1, len(marker))}
         self._longer = frozenset(text for text in beginnings if text.startswith(self.markers))
@@ -46,6 +47,8 @@ class Tags:
     def find(self, text: str, start: int, *, is_final: bool = False) -> tuple[int, str]:
         """Where the first marker at or after `start` stands, and which; (len(text), NO_MARKER) for
         none, and (index, PARTIAL) for a beginning of one at the end."""
+        if self._only and self._only not in text:
+            return len(text), NO_MARKER
         found = (self._final if is_final else self._certain).search(text, start)
         if found is None:
             return len(text), NO_MARKER
