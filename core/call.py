@@ -141,6 +141,8 @@ class RawPrompt(Struct, frozen=True):
     ids: tuple[int, ...] | None = None
     suffix: str | None = None
     """What comes after the answer, which fills the gap between."""
+    begin: bool = True
+    """Put before `text` what the tokenizer puts before a text."""
 
 
 class Call(Struct, frozen=True):

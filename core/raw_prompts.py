@@ -88,7 +88,7 @@ class RawPrompts:
             own, text = TokenIds(raw.ids), self.spell(raw.ids)
         else:
             assert ids is not None
-            own, text = self._begun(ids), raw.text
+            own, text = self._begun(ids) if raw.begin else ids, raw.text
         if not own:
             raise RequestError(
                 "the prompt is empty, and this model has no token to start from", param="prompt"
