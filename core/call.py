@@ -21,6 +21,7 @@ from tokenwire.core.queries import (
     Tokenize,
     Tokenized,
 )
+from tokenwire.core.stored import StoredQuery, StoredResult
 
 __all__ = (
     "CacheMarker",
@@ -29,6 +30,7 @@ __all__ = (
     "GetModel",
     "Hints",
     "Identity",
+    "Keeping",
     "ListModels",
     "ModelInfo",
     "Need",
@@ -125,6 +127,17 @@ class Hints(Struct, frozen=True):
     cache_salt: str | None = None
 
 
+class Keeping(Struct, frozen=True):
+    """What becomes of an answer beside going out."""
+
+    store: bool = True
+    """It can be asked for again, by the reply's id."""
+    background: bool = False
+    """It is made whether or not anybody listens."""
+    conversation: str | None = None
+    """A stored conversation that question and answer are added to."""
+
+
 class Need(Struct, frozen=True):
     """What only the flow can bring before the call can run: a stored response, a picture by URL,
     or what our keys sealed for this tenant and model (`sealing`; found is bytes, or None for what
@@ -167,6 +180,10 @@ class Call(Struct, frozen=True):
     """Goes to the engine as it stands (the mock reads its script's name there)."""
     extra: Mapping[str, object] = NO_EXTRA
     """Fields of the protocol that its own reply needs, and unknown ones."""
+    keeping: Keeping | None = None
+    """Set only by codecs whose replies are `KeptReply`."""
+    truncate: bool = False
+    """Leave out the oldest turns where the prompt would not fit, instead of refusing it."""
 
     def resolve(self, found: Mapping[Need, object]) -> Call:
         """The call with its needs met. Codecs whose calls have needs return a subclass."""
@@ -207,7 +224,15 @@ class ModelInfo(Struct, frozen=True):
 
 
 Query: TypeAlias = (
-    ListModels | GetModel | Count | Tokenize | Detokenize | Render | Parse | Capabilities
+    ListModels
+    | GetModel
+    | Count
+    | Tokenize
+    | Detokenize
+    | Render
+    | Parse
+    | Capabilities
+    | StoredQuery
 )
 QueryResult: TypeAlias = (
     tuple[ModelInfo, ...]
@@ -218,5 +243,6 @@ QueryResult: TypeAlias = (
     | RenderedCall
     | Parsed
     | tuple[ModelCapabilities, ...]
+    | StoredResult
 )
 """ListModels -> tuple, GetModel -> ModelInfo, Count -> tokens; the others -> what is called so."""

@@ -52,7 +52,12 @@ def as_functions(dialogue: Dialogue) -> Dialogue:
 
 
 def _function(tool: ToolSpec) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description, PARAMETERS, extra=tool.extra)
+    description = tool.description
+    if (grammar := tool.grammar) is not None:
+        # Why in words: a grammar inside a JSON string is no grammar that engines take.
+        must = f"The input must match this {grammar.syntax} grammar:\n{grammar.text}"
+        description = f"{description}\n\n{must}" if description else must
+    return ToolSpec(tool.name, description, PARAMETERS, extra=tool.extra)
 
 
 def _plain(part: Part) -> Part:

@@ -16,6 +16,7 @@ __all__ = (
     "ClientPart",
     "Dialogue",
     "Document",
+    "Grammar",
     "Image",
     "Opaque",
     "Part",
@@ -122,6 +123,13 @@ class Turn(Struct, frozen=True):
     extra: Extra = NO_EXTRA
 
 
+class Grammar(Struct, frozen=True):
+    """What free text must match, in Lark's or a regular expression's own language."""
+
+    syntax: Literal["lark", "regex"]
+    text: str
+
+
 class ToolSpec(Struct, frozen=True):
     """A tool that the model may call. `parameters` is JSON Schema as JSON text, as it was sent."""
 
@@ -131,6 +139,8 @@ class ToolSpec(Struct, frozen=True):
     strict: bool | None = None
     custom: bool = False
     extra: Extra = NO_EXTRA
+    grammar: Grammar | None = None
+    """Of a custom tool's input."""
 
 
 class ToolChoice(Struct, frozen=True):

@@ -4,16 +4,17 @@ round, for those who ask. Pure, synchronous."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from tokenwire.core.call import Call, Query, QueryResult
 from tokenwire.core.errors import CallError
 from tokenwire.core.events import Event
 from tokenwire.core.field_rule import FieldRule
+from tokenwire.core.stored import StoredAnswer
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 
-__all__ = ("Codec", "CodecClient", "Reply", "ReplyReader")
+__all__ = ("Codec", "CodecClient", "KeptReply", "Reply", "ReplyReader")
 
 
 class Reply(ABC):
@@ -25,6 +26,9 @@ class Reply(ABC):
 
     content_type: str
     """Of the whole body: "text/event-stream" for streams of most protocols."""
+    repeats: ClassVar[bool] = False
+    """A stream that says again at its end what it has sent. `save` leaves that out, and `restore` is
+    followed by `recall`."""
 
     @abstractmethod
     def push(self, event: Event) -> bytes:
@@ -45,6 +49,32 @@ class Reply(ABC):
     @abstractmethod
     def restore(self, state: object) -> None:
         """Take what `save` gave, in a fresh reply of the same call and stamp."""
+
+    def recall(self, events: Iterable[Event]) -> None:
+        """After `restore`, where `repeats`: the events before the save, their deltas cut anyhow
+        (they are had by decoding the answer's ids again)."""
+
+
+class KeptReply(Reply):
+    """A reply that can be asked for again, and be made while nobody listens.
+
+    Laws: the k-th server-sent event of a stream (from 0) has the number k; `stored` changes nothing
+    and may be called at any time.
+    """
+
+    id: str
+
+    @abstractmethod
+    def begin(self) -> bytes:
+        """Before any event, where the answer has to wait in the background: what says so."""
+
+    @abstractmethod
+    def cancel(self) -> bytes:
+        """The end of an answer that nobody wants any more, whatever is open. The last call."""
+
+    @abstractmethod
+    def stored(self) -> StoredAnswer:
+        """What is kept of it, as far as it is made."""
 
 
 class ReplyReader(ABC):

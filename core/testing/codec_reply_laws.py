@@ -179,6 +179,8 @@ def saved_state(probe: CodecProbe) -> None:
                 state = _unpack(_pack(reply.save()))
                 reply = probe.reply(call)
                 reply.restore(state)
+                if reply.repeats:
+                    reply.recall(events[: k + 1])
     _is_flat(probe)
 
 

@@ -17,7 +17,7 @@ CORE = "tokenwire.core"
 ALLOWED = {
     # errors and values
     *("blocks", "call", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
-    *("prompt", "queries", "script", "seeds", "token_ids", "tokens", "wire"),
+    *("prompt", "queries", "script", "seeds", "stored", "token_ids", "tokens", "wire"),
     # ports, and what a plugin registers
     *("ports.codec", "ports.dialect", "ports.engine", "ports.guard", "ports.observer"),
     *("ports.router", "ports.store", "ports.tokenizer", "ports.transfer"),
