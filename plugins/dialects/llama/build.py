@@ -1,48 +1,23 @@
-"""Builds the dialects `llama3_json`, `llama4` and `json_array`, and their parsers."""
+"""Names the families of this plugin; what they are is imported when one is built."""
 
 from __future__ import annotations
 
-from tokenwire.core.factory import NoSettings, Services
-from tokenwire.core.ports.dialect import Dialect, ParserMaker
-from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-__all__ = (
-    "build_array",
-    "build_array_parser",
-    "build_llama3",
-    "build_llama3_parser",
-    "build_llama4",
-    "build_llama4_parser",
-)
+if TYPE_CHECKING:
+    from tokenwire.plugins.dialects._shared.family import Family
 
+__all__ = ("NAMES", "families")
 
-def build_array_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.llama.maker import array_maker
-
-    return array_maker(settings.reasoning)
+NAMES: Final[Mapping[str, str]] = {
+    "json_array": "answers that are a JSON list of calls",
+    "llama3_json": "Llama 3.1, 3.2, 3.3",
+    "llama4": "Llama 4",
+}
 
 
-def build_llama3_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.llama.maker import llama3_maker
+def families() -> Mapping[str, Family]:
+    from tokenwire.plugins.dialects.llama.families import FAMILIES
 
-    return llama3_maker(settings.reasoning)
-
-
-def build_llama4_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.llama.maker import llama4_maker
-
-    return llama4_maker(settings.reasoning)
-
-
-def build_array(settings: NoSettings, services: Services) -> Dialect:
-    return Dialect("json_array", "plain", parser="json_array")
-
-
-def build_llama3(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("<|eot_id|>", "ipython", '"parameters": ')
-    return Dialect("llama3_json", "plain", parser="llama3_json", template_markers=markers)
-
-
-def build_llama4(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("<|header_start|>", "<|python_start|>")
-    return Dialect("llama4", "plain", parser="llama4", template_markers=markers)
+    return FAMILIES

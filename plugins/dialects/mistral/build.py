@@ -1,31 +1,22 @@
-"""Builds the dialects `mistral` and `mistral_json`, and their parsers."""
+"""Names the families of this plugin; what they are is imported when one is built."""
 
 from __future__ import annotations
 
-from tokenwire.core.factory import NoSettings, Services
-from tokenwire.core.ports.dialect import Dialect, ParserMaker
-from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-__all__ = ("build_json_parser", "build_mistral", "build_mistral_json", "build_parser")
+if TYPE_CHECKING:
+    from tokenwire.plugins.dialects._shared.family import Family
 
+__all__ = ("NAMES", "families")
 
-def build_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.mistral.maker import mistral_maker
-
-    return mistral_maker(settings.reasoning)
-
-
-def build_json_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.mistral.maker import mistral_json_maker
-
-    return mistral_json_maker(settings.reasoning)
+NAMES: Final[Mapping[str, str]] = {
+    "mistral": "Mistral Small 3.2, Ministral 3, Devstral",
+    "mistral_json": "Mistral 7B v0.3, Nemo, Large 2",
+}
 
 
-def build_mistral(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("[TOOL_CALLS]", "[ARGS]")
-    return Dialect("mistral", "plain", parser="mistral", template_markers=markers)
+def families() -> Mapping[str, Family]:
+    from tokenwire.plugins.dialects.mistral.families import FAMILIES
 
-
-def build_mistral_json(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("[TOOL_CALLS]",)
-    return Dialect("mistral_json", "plain", parser="mistral_json", template_markers=markers)
+    return FAMILIES

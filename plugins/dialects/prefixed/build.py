@@ -1,34 +1,31 @@
-"""Builds a family's dialect and parser from its row."""
+"""Names the families of this plugin; what they are is imported when one is built."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from tokenwire.core.factory import NoSettings, Services
-from tokenwire.core.ports.dialect import Dialect, ParserMaker
-from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
-from tokenwire.plugins.dialects.prefixed.families import Family
+if TYPE_CHECKING:
+    from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("build_dialect", "build_parser")
+__all__ = ("NAMES", "families")
 
-BuildDialect: TypeAlias = Callable[[NoSettings, Services], Dialect]
-BuildParser: TypeAlias = Callable[[ReasoningSettings, Services], ParserMaker]
+NAMES: Final[Mapping[str, str]] = {
+    "apriel": "Apriel 1.5, 1.6",
+    "firefunction": "Firefunction 2",
+    "gigachat": "GigaChat 3, 3.1",
+    "granite": "Granite 3.0 to 3.3",
+    "granite_20b": "Granite 20B for functions",
+    "internlm": "InternLM 2.5, 3",
+    "jamba": "Jamba, Hunyuan A13B",
+    "longcat": "LongCat Flash",
+    "nemotron_nano_v2": "Nemotron Nano v2",
+    "phi4": "Phi-4-mini",
+    "solar": "Solar Open",
+}
 
 
-def build_parser(family: Family) -> BuildParser:
-    def build(settings: ReasoningSettings, services: Services) -> ParserMaker:
-        from tokenwire.plugins.dialects.prefixed.makers import maker
+def families() -> Mapping[str, Family]:
+    from tokenwire.plugins.dialects.prefixed.families import FAMILIES
 
-        return maker(family.name, settings.reasoning)
-
-    return build
-
-
-def build_dialect(family: Family) -> BuildDialect:
-    def build(settings: NoSettings, services: Services) -> Dialect:
-        return Dialect(
-            family.name, family.template, parser=family.name, template_markers=family.known_by
-        )
-
-    return build
+    return FAMILIES

@@ -1,80 +1,177 @@
-"""The families' names and what tells their chat templates. Cheap to import: listings need it."""
+"""Models whose calls are JSON behind a marker of their own, as data."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from msgspec import Struct
+from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.format import CallStart, Format
+from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
+from tokenwire.plugins.dialects.prefixed.solar import SOLAR
 
-__all__ = ("FAMILIES", "Family")
+__all__ = ("FAMILIES",)
 
-
-class Family(Struct, frozen=True):
-    """`known_by`: see Dialect.template_markers; () for families that must be configured."""
-
-    name: str
-    models: str
-    reads: str
-    known_by: tuple[str, ...] = ()
-    template: str = "plain"
+THINK: Final = ("<think>", "</think>")
+TURNS: Final = ("<|im_start|>", "<|im_end|>")
 
 
-FAMILIES: Final = (
-    Family(
-        "apriel",
-        "Apriel 1.5, 1.6",
-        "[BEGIN FINAL RESPONSE], <tool_calls>[{}]</tool_calls>",
-        ("<tool_calls>[", "[BEGIN FINAL RESPONSE]"),
+def _format(
+    *begins: str,
+    end: str = "",
+    think: tuple[str, str] = ("", ""),
+    dropped: tuple[str, ...] = (),
+) -> Format:
+    """Calls behind each of `begins`, alone or in a list, up to `end`."""
+    calls = json_calls(JsonShape(end=end, ids=("id",)))
+    return Format(
+        *think,
+        calls=tuple(CallStart(begin, calls) for begin in begins),
+        ends=(end,) if end else (),
+        dropped=dropped,
+    )
+
+
+LISTED: Final = json_grammar("<tool_calls>[", "]</tool_calls>")
+FAMILIES: Final[Mapping[str, Family]] = {
+    "apriel": Family(
+        format=_format(
+            "<tool_calls>",
+            end="</tool_calls>",
+            think=("Here are my reasoning steps:", "[BEGIN FINAL RESPONSE]"),
+            dropped=("[END FINAL RESPONSE]",),
+        ),
+        template_markers=("<tool_calls>[", "[BEGIN FINAL RESPONSE]"),
+        markers=(
+            "<|begin_system|>",
+            "<|begin_user|>",
+            "<|begin_assistant|>",
+            "<|begin_tool_result|>",
+            "<|begin_content|>",
+            "<|system|>",
+            "<|user|>",
+            "<|assistant|>",
+            "<|tool_result|>",
+            "<|content|>",
+            "<|end|>",
+        ),
+        stop_strings=("<|end|>",),
+        grammar=LISTED,
+        template="plain",
     ),
-    Family("firefunction", "Firefunction 2", "functools[{}]", ("functools[",)),
-    Family(
-        "gigachat",
-        "GigaChat 3, 3.1",
-        "function call<|role_sep|>{}, <|function_call|>{}",
-        ("<|role_sep|>", "<|message_sep|>"),
+    "firefunction": Family(
+        format=_format("functools["),
+        template_markers=("functools[",),
+        markers=("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+        stop_strings=("<|eot_id|>",),
+        grammar=json_grammar("functools[", "]"),
+        template="plain",
     ),
-    Family(
-        "granite",
-        "Granite 3.0 to 3.3",
-        "think blocks, <|tool_call|>[{}]",
-        ("<|tool_call|>", "<|start_of_role|>"),
+    "gigachat": Family(
+        format=_format(
+            "<|function_call|>",
+            "<|message_sep|>\n\nfunction call<|role_sep|>\n",
+            "function call<|role_sep|>\n",
+            dropped=("<|message_sep|>", "<|message_sep|>\n\n"),
+        ),
+        template_markers=("<|role_sep|>", "<|message_sep|>"),
+        markers=("<|role_sep|>",),
+        stop_strings=(),
+        grammar=json_grammar("<|function_call|>"),
+        template="plain",
     ),
-    Family("granite_20b", "Granite 20B function calling", "<function_call> {}"),
-    Family(
-        "internlm",
-        "InternLM 2.5, 3",
-        "<|action_start|><|plugin|>{}<|action_end|>",
-        ("<|action_start|>", "<|plugin|>"),
-        "chatml",
+    "granite": Family(
+        format=_format("<|tool_call|>", think=THINK, dropped=("<response>", "</response>")),
+        template_markers=("<|tool_call|>", "<|start_of_role|>"),
+        markers=("<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"),
+        stop_strings=("<|end_of_text|>",),
+        grammar=json_grammar("<|tool_call|>[", "]"),
+        template="plain",
     ),
-    Family(
-        "jamba",
-        "Jamba, Hunyuan A13B",
-        "think blocks, <tool_calls>[{}]</tool_calls>",
-        ("<tool_calls>[",),
+    "granite_20b": Family(
+        format=_format("<function_call>"),
+        template_markers=(),
+        markers=(),
+        stop_strings=("<|endoftext|>",),
+        grammar=json_grammar("<function_call> ", separator=""),
+        template="plain",
     ),
-    Family(
-        "longcat",
-        "LongCat Flash",
-        "<longcat_think>, <longcat_tool_call>{}",
-        ("<longcat_tool_call>",),
+    "internlm": Family(
+        format=_format("<|action_start|><|plugin|>", end="<|action_end|>", think=THINK),
+        template_markers=("<|action_start|>", "<|plugin|>"),
+        markers=TURNS,
+        stop_strings=("<|im_end|>",),
+        grammar=json_grammar(
+            "<|action_start|><|plugin|>\n", "<|action_end|>\n", arguments="parameters"
+        ),
     ),
-    Family(
-        "nemotron_nano_v2",
-        "Nemotron Nano v2",
-        "think blocks, <TOOLCALL>[{}]</TOOLCALL>",
-        ("<TOOLCALL>", "<SPECIAL_11>"),
+    "jamba": Family(
+        format=_format("<tool_calls>", end="</tool_calls>", think=THINK),
+        template_markers=("<tool_calls>[",),
+        markers=("<|bom|>", "<|eom|>"),
+        stop_strings=("<|eom|>",),
+        grammar=LISTED,
+        template="plain",
     ),
-    Family(
-        "phi4",
-        "Phi-4-mini",
-        "<|tool_call|>[{}]<|/tool_call|>, functools[{}]",
-        ("<|tool|>", "<|/tool|>"),
+    "longcat": Family(
+        format=_format(
+            "<longcat_tool_call>",
+            end="</longcat_tool_call>",
+            think=("<longcat_think>", "</longcat_think>"),
+        ),
+        template_markers=("<longcat_tool_call>",),
+        markers=("<longcat_system>", "<longcat_user>", "<longcat_assistant>", "</longcat_s>"),
+        stop_strings=("</longcat_s>",),
+        grammar=json_grammar(
+            "<longcat_tool_call>\n",
+            "\n</longcat_tool_call>",
+            separator="\n</longcat_tool_call>\n<longcat_tool_call>\n",
+        ),
+        template="plain",
     ),
-    Family(
-        "solar",
-        "Solar Open",
-        "<|think|> and <|tool_calls|> frames",
-        ("<|tool_call:begin|>", "<|tool_call:args|>"),
+    "nemotron_nano_v2": Family(
+        format=_format("<TOOLCALL>", end="</TOOLCALL>", think=THINK),
+        template_markers=("<TOOLCALL>", "<SPECIAL_11>"),
+        markers=(
+            "<SPECIAL_10>",
+            "<SPECIAL_11>",
+            "<SPECIAL_12>",
+            "<TOOL_RESPONSE>",
+            "</TOOL_RESPONSE>",
+            "<AVAILABLE_TOOLS>",
+            "</AVAILABLE_TOOLS>",
+        ),
+        stop_strings=("<SPECIAL_12>",),
+        grammar=json_grammar("<TOOLCALL>[", "]</TOOLCALL>"),
+        template="plain",
     ),
-)
+    "phi4": Family(
+        format=_format("<|tool_call|>", "functools[", end="<|/tool_call|>"),
+        template_markers=("<|tool|>", "<|/tool|>"),
+        markers=(
+            "<|system|>",
+            "<|user|>",
+            "<|assistant|>",
+            "<|end|>",
+            "<|tool|>",
+            "<|/tool|>",
+            "<|tool_response|>",
+        ),
+        stop_strings=("<|end|>",),
+        grammar=json_grammar("<|tool_call|>[", "]<|/tool_call|>"),
+        template="plain",
+    ),
+    "solar": Family(
+        format=SOLAR,
+        template_markers=("<|tool_call:begin|>", "<|tool_call:args|>"),
+        markers=(
+            "<|begin|>",
+            "<|tool_response|>",
+            "<|tool_response:begin|>",
+            "<|tool_response:end|>",
+        ),
+        stop_strings=("<|calls|>",),
+        template="plain",
+    ),
+}

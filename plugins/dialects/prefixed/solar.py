@@ -1,30 +1,24 @@
 """Solar Open's frames: `<|think|>…<|end|>`, `<|content|>…<|end|>`, and calls with an id and a name.
 
-Each frame begins with `<|begin|>assistant`, the first of which the prompt has written.
+Each frame begins with `<|begin|>assistant`, the first of which the prompt has written. No grammar:
+a call's id is the model's to choose, and no spelling leaves room for one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import CallGrammar
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header
 
-__all__ = ("SOLAR", "solar_grammar")
+__all__ = ("SOLAR",)
 
 NAME: Final = "<|tool_call:name|>"
 ARGUMENTS: Final = "<|tool_call:args|>"
 HEADER: Final = re.compile(rf"(.*?){re.escape(NAME)}(.+){re.escape(ARGUMENTS)}\s*", re.DOTALL)
-
-
-def solar_grammar(tools: Sequence[ToolSpec]) -> CallGrammar | None:
-    """None: a call's id is the model's to choose, and no spelling leaves room for one."""
-    return None
 
 
 def _split(header: str) -> Header | None:

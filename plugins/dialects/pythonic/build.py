@@ -1,48 +1,23 @@
-"""Builds the dialects `pythonic`, `lfm2` and `olmo3`, and their parsers."""
+"""Names the families of this plugin; what they are is imported when one is built."""
 
 from __future__ import annotations
 
-from tokenwire.core.factory import NoSettings, Services
-from tokenwire.core.ports.dialect import Dialect, ParserMaker
-from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-__all__ = (
-    "build_lfm2",
-    "build_lfm2_parser",
-    "build_olmo3",
-    "build_olmo3_parser",
-    "build_pythonic",
-    "build_pythonic_parser",
-)
+if TYPE_CHECKING:
+    from tokenwire.plugins.dialects._shared.family import Family
 
+__all__ = ("NAMES", "families")
 
-def build_lfm2_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.pythonic.maker import lfm2_maker
-
-    return lfm2_maker(settings.reasoning)
+NAMES: Final[Mapping[str, str]] = {
+    "lfm2": "LFM2, LFM2.5",
+    "olmo3": "OLMo 3",
+    "pythonic": "answers that are a Python list of calls",
+}
 
 
-def build_olmo3_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.pythonic.maker import olmo3_maker
+def families() -> Mapping[str, Family]:
+    from tokenwire.plugins.dialects.pythonic.families import FAMILIES
 
-    return olmo3_maker(settings.reasoning)
-
-
-def build_pythonic_parser(settings: ReasoningSettings, services: Services) -> ParserMaker:
-    from tokenwire.plugins.dialects.pythonic.maker import pythonic_maker
-
-    return pythonic_maker(settings.reasoning)
-
-
-def build_lfm2(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("List of tools: ", "<|im_start|>")
-    return Dialect("lfm2", "chatml", parser="lfm2", template_markers=markers)
-
-
-def build_olmo3(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("<function_calls>", "<|im_start|>")
-    return Dialect("olmo3", "chatml", parser="olmo3", template_markers=markers)
-
-
-def build_pythonic(settings: NoSettings, services: Services) -> Dialect:
-    return Dialect("pythonic", "plain", parser="pythonic")
+    return FAMILIES

@@ -1,4 +1,4 @@
-"""Parsers `mistral` and `mistral_json`, as data. Both read both shapes; they differ in the grammar.
+"""The Mistral models, as data. Both families read both shapes; they differ in the grammar.
 
 `[TOOL_CALLS]` begins a JSON list of calls, or one call with its name before `[ARGS]` and, in some
 releases, its id between. Text, reasoning and calls follow each other without white space, so all of
@@ -8,20 +8,19 @@ it belongs to the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker, ReasoningStyle
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
+from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header
 from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
-from tokenwire.plugins.dialects._shared.maker import FormatMaker
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 
-__all__ = ("mistral_json_maker", "mistral_maker")
+__all__ = ("FAMILIES",)
 
 CALLS: Final = "[TOOL_CALLS]"
 HEADER: Final = re.compile(r"\s*([^\s\[\]{}]+)\s*(?:\[CALL_ID\]([^\[\]{}]*))?(?:\[ARGS\])?\s*")
@@ -31,22 +30,6 @@ MARKERS: Final = (
     "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[TOOL_CONTENT]", "[/TOOL_RESULTS]", "[ARGS]",
     "[CALL_ID]", "[IMG]",
 )  # fmt: skip
-
-
-def mistral_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(
-        MISTRAL, markers=MARKERS, stop_strings=("</s>",), reasoning=reasoning, grammar=_grammar
-    )
-
-
-def mistral_json_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(
-        MISTRAL,
-        markers=MARKERS,
-        stop_strings=("</s>",),
-        reasoning=reasoning,
-        grammar=json_grammar(f"{CALLS}[", "]"),
-    )
 
 
 def _split(header: str) -> Header | None:
@@ -62,11 +45,6 @@ def _either(tools: tuple[ToolSpec, ...]) -> CallReader:
     return SwitchCall(tools, LIST, _headed)
 
 
-def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
-    calls = tuple(CallSpelling(tool.name, f"{CALLS}{tool.name}[ARGS]", "") for tool in tools)
-    return CallGrammar(CALLS, calls)
-
-
 MISTRAL: Final = Format(
     "[THINK]",
     "[/THINK]",
@@ -75,3 +53,21 @@ MISTRAL: Final = Format(
     trims="",
     lead=0,
 )
+FAMILIES: Final[Mapping[str, Family]] = {
+    "mistral": Family(
+        format=MISTRAL,
+        template_markers=(CALLS, "[ARGS]"),
+        markers=MARKERS,
+        stop_strings=("</s>",),
+        grammar=calls_grammar(f"{CALLS}{{}}[ARGS]", "", "json", trigger=CALLS),
+        template="plain",
+    ),
+    "mistral_json": Family(
+        format=MISTRAL,
+        template_markers=(CALLS,),
+        markers=MARKERS,
+        stop_strings=("</s>",),
+        grammar=json_grammar(f"{CALLS}[", "]"),
+        template="plain",
+    ),
+}

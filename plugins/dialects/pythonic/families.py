@@ -1,4 +1,4 @@
-"""Parsers `pythonic`, `lfm2` and `olmo3`, as data: calls are written as Python.
+"""Models that write calls as Python, as data.
 
 Between markers any call counts; bare, an answer (or what follows a call) that begins with a list
 whose first name is one of the tools. No grammar is given: none of the argument styles is Python's.
@@ -6,18 +6,18 @@ whose first name is one of the tools. No grammar is given: none of the argument 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import ParserMaker, ReasoningStyle
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
+from tokenwire.plugins.dialects._shared.family import Family
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
-from tokenwire.plugins.dialects._shared.maker import FormatMaker
 from tokenwire.plugins.dialects._shared.python_call import PythonCall
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 
-__all__ = ("lfm2_maker", "olmo3_maker", "pythonic_maker")
+__all__ = ("FAMILIES",)
 
 TURNS: Final = ("<|im_start|>", "<|im_end|>")
 STOPS: Final = ("<|im_end|>",)
@@ -26,20 +26,6 @@ LFM2_MARKERS: Final = (
     "<|tool_response_end|>",
 )  # fmt: skip
 JSON: Final = json_calls(JsonShape(ids=("id",), between=" \t\r\n,]}"))
-
-
-def pythonic_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(PYTHONIC, reasoning=reasoning)
-
-
-def lfm2_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(LFM2, markers=LFM2_MARKERS, stop_strings=STOPS, reasoning=reasoning)
-
-
-def olmo3_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(
-        OLMO3, markers=(*TURNS, "<functions>"), stop_strings=STOPS, reasoning=reasoning
-    )
 
 
 def _bare(tools: tuple[ToolSpec, ...]) -> CallReader:
@@ -67,3 +53,18 @@ OLMO3: Final = Format(
     calls=(CallStart("<function_calls>", PythonCall),),
     ends=("</function_calls>",),
 )
+FAMILIES: Final[Mapping[str, Family]] = {
+    "lfm2": Family(
+        format=LFM2,
+        template_markers=("List of tools: ", "<|im_start|>"),
+        markers=LFM2_MARKERS,
+        stop_strings=STOPS,
+    ),
+    "olmo3": Family(
+        format=OLMO3,
+        template_markers=("<function_calls>", "<|im_start|>"),
+        markers=(*TURNS, "<functions>", "</functions>"),
+        stop_strings=STOPS,
+    ),
+    "pythonic": Family(format=PYTHONIC, template_markers=(), template="plain"),
+}

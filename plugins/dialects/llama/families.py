@@ -1,4 +1,4 @@
-"""Parsers `llama3_json`, `llama4` and `json_array`, as data.
+"""The Llama models, and answers that are bare JSON, as data.
 
 Llama writes a call as bare JSON, the whole of its answer, so only an answer (or what follows a
 call) that begins with an object of the right keys, naming one of the tools, is one. Any other JSON
@@ -7,19 +7,19 @@ is text, as it stands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import ParserMaker, ReasoningStyle
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
+from tokenwire.plugins.dialects._shared.family import Family
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
-from tokenwire.plugins.dialects._shared.maker import FormatMaker
 from tokenwire.plugins.dialects._shared.python_call import PythonCall
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 
-__all__ = ("array_maker", "llama3_maker", "llama4_maker")
+__all__ = ("FAMILIES",)
 
 BETWEEN: Final = " \t\r\n;,]}"
 BARE: Final = json_calls(JsonShape(ids=("id",), between=BETWEEN, extra=("type",), is_strict=True))
@@ -30,30 +30,6 @@ LLAMA3_MARKERS: Final = (
 LLAMA4_MARKERS: Final = (
     "<|begin_of_text|>", "<|header_start|>", "<|header_end|>", "<|eot|>", "<|eom|>",
 )  # fmt: skip
-
-
-def array_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(ARRAY, reasoning=reasoning, grammar=json_grammar("[", "]", trigger='[{"'))
-
-
-def llama3_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(
-        LLAMA3,
-        markers=LLAMA3_MARKERS,
-        stop_strings=("<|eot_id|>", "<|eom_id|>"),
-        reasoning=reasoning,
-        grammar=json_grammar("", separator="; ", arguments="parameters", trigger='{"name": '),
-    )
-
-
-def llama4_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
-    return FormatMaker(
-        LLAMA4,
-        markers=LLAMA4_MARKERS,
-        stop_strings=("<|eot|>", "<|eom|>"),
-        reasoning=reasoning,
-        grammar=json_grammar("", separator="; ", arguments="parameters", trigger='{"name": '),
-    )
 
 
 def _built_in(tools: tuple[ToolSpec, ...]) -> CallReader:
@@ -82,3 +58,28 @@ LLAMA4: Final = Format(
     bare=(CallStart("{", BARE), CallStart("[", _list)),
     ends=("<|python_end|>",),
 )
+OBJECTS: Final = json_grammar("", separator="; ", arguments="parameters", trigger='{"name": ')
+FAMILIES: Final[Mapping[str, Family]] = {
+    "json_array": Family(
+        format=ARRAY,
+        template_markers=(),
+        grammar=json_grammar("[", "]", trigger='[{"name": '),
+        template="plain",
+    ),
+    "llama3_json": Family(
+        format=LLAMA3,
+        template_markers=("<|eot_id|>", "ipython", '"parameters": '),
+        markers=LLAMA3_MARKERS,
+        stop_strings=("<|eot_id|>", "<|eom_id|>"),
+        grammar=OBJECTS,
+        template="plain",
+    ),
+    "llama4": Family(
+        format=LLAMA4,
+        template_markers=("<|header_start|>", "<|python_start|>"),
+        markers=LLAMA4_MARKERS,
+        stop_strings=("<|eot|>", "<|eom|>"),
+        grammar=OBJECTS,
+        template="plain",
+    ),
+}
