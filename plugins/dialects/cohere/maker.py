@@ -1,0 +1,75 @@
+"""Parsers `cohere` (Command R7B, Command A, North) and `command_r` (Command R+), as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from tokenwire.core.dialogue import ToolSpec
+from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker, ReasoningStyle
+from tokenwire.plugins.dialects._shared.format import CallStart, Format
+from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.maker import FormatMaker
+
+__all__ = ("cohere_maker", "command_r_maker")
+
+TURNS: Final = (
+    "<|START_OF_TURN_TOKEN|>", "<|END_OF_TURN_TOKEN|>", "<|SYSTEM_TOKEN|>", "<|USER_TOKEN|>",
+    "<|CHATBOT_TOKEN|>",
+)  # fmt: skip
+STOPS: Final = ("<|END_OF_TURN_TOKEN|>",)
+RESULTS: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
+ACTION, ACTION_END = "<|START_ACTION|>", "<|END_ACTION|>"
+NAMES, ARGUMENTS = ("tool_name",), ("parameters",)
+CALL: Final = JsonShape(ACTION, ACTION_END, NAMES, ARGUMENTS, ids=("tool_call_id",))
+COHERE: Final = Format(
+    "<|START_THINKING|>",
+    "<|END_THINKING|>",
+    calls=(CallStart(ACTION, json_calls(CALL)),),
+    ends=(ACTION_END,),
+    dropped=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+    trims="",
+    lead=0,
+)
+FENCE: Final = "```"
+OLD_CALL: Final = JsonShape("", FENCE, NAMES, ARGUMENTS)
+OLD_ACTION: Final = ("Action:\n```json", "Action: ```json", "Action:```json")
+COMMAND_R: Final = Format(
+    calls=tuple(CallStart(action, json_calls(OLD_CALL)) for action in OLD_ACTION), ends=(FENCE,)
+)
+
+
+def cohere_maker(reasoning: ReasoningStyle = "auto") -> ParserMaker:
+    return FormatMaker(
+        COHERE,
+        markers=(*TURNS, *RESULTS),
+        stop_strings=STOPS,
+        reasoning=reasoning,
+        grammar=_grammar,
+    )
+
+
+def command_r_maker() -> ParserMaker:
+    return FormatMaker(COMMAND_R, markers=TURNS, stop_strings=STOPS, grammar=_old_grammar)
+
+
+def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
+    """Without ids, which count up over the conversation: they are minted then."""
+    return CallGrammar(ACTION, _calls(tools), f"{ACTION}[\n    ", f"\n]{ACTION_END}", ",\n    ")
+
+
+def _old_grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
+    begin = f"{OLD_ACTION[0]}\n[\n    "
+    return CallGrammar(OLD_ACTION[0], _calls(tools), begin, f"\n]{FENCE}", ",\n    ")
+
+
+def _calls(tools: Sequence[ToolSpec]) -> tuple[CallSpelling, ...]:
+    return tuple(
+        CallSpelling(
+            tool.name,
+            f'{{"tool_name": {json.dumps(tool.name, ensure_ascii=False)}, "parameters": ',
+            "}",
+        )
+        for tool in tools
+    )
