@@ -29,6 +29,7 @@ from tokenwire.core.events import (
 from tokenwire.core.logprob_ledger import LogprobLedger
 from tokenwire.core.ports.dialect import Parser, PartEvent
 from tokenwire.core.ports.tokenizer import Tokenizer
+from tokenwire.core.prompt import Piece
 from tokenwire.core.stops import StopStrings
 from tokenwire.core.tokens import Finish, FinishCause, FinishKind, IdLogprobs
 
@@ -125,6 +126,13 @@ class Decoder:
                 out.append(events[0])  # Why: nine pieces in ten, and nothing to look at.
             else:
                 self._take(events, out)
+        return out
+
+    def push_text(self, text: str) -> list[Event]:
+        """As `push`, for text whose ids nobody has; special tokens in it are what they spell."""
+        out: list[Event] = []
+        if text and self.stopped is None:
+            self._take(self._parser.push(Piece(text)), out)
         return out
 
     def finish(self, finish: Finish) -> list[Event]:

@@ -110,6 +110,7 @@ class Deployment:
             recent=self._recent,
             answers=self._answers,
             settings=RunSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
+            keys=self._services.keys,
         )
 
     def _all(self, kind: str) -> list[Any]:

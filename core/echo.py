@@ -11,7 +11,7 @@ from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.tokens import IdLogprobs
 
-__all__ = ("Echo", "described")
+__all__ = ("Echo", "described", "spelled")
 
 
 def described(tokenizer: Tokenizer, entry: IdLogprobs) -> TokenLogprob:
@@ -25,6 +25,11 @@ def described(tokenizer: Tokenizer, entry: IdLogprobs) -> TokenLogprob:
         return TokenLogprob(id_, data.decode("utf-8", "replace"), data, value, top)
 
     return token(entry.id, entry.logprob, tuple(token(id_, value) for id_, value in entry.top))
+
+
+def spelled(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+    """Each id's own text; half a character is U+FFFD."""
+    return tuple(described(tokenizer, IdLogprobs(id_, nan)).text for id_ in ids)
 
 
 @final

@@ -31,6 +31,7 @@ from tokenwire.core.routes import RouteTable
 from tokenwire.core.run import Run, RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
+from tokenwire.core.signing import Keyring
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
 from tokenwire.core.tale import Tale
 from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
@@ -61,13 +62,14 @@ class Flow:
         recent: RecentPrompts | None = None,
         answers: AnswerCache | None = None,
         settings: RunSettings | None = None,
+        keys: Keyring | None = None,
     ) -> None:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
         of deterministic calls."""
         self.routes = RouteTable(codecs)
         self._observers = tuple(observers)
         self._models = ModelTable(models, absent)
-        self._lookups = Lookups(self._models)
+        self._lookups = Lookups(self._models, codecs, keys or Keyring([token_bytes(32)]))
         self._guards = tuple(guards)
         self._scripts = scripts
         self._recent = recent

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
+from msgspec.structs import replace
+
 from tokenwire.core.call import (
+    Call,
     Count,
     GetModel,
     Identity,
@@ -13,8 +17,29 @@ from tokenwire.core.call import (
     Query,
     QueryResult,
 )
+from tokenwire.core.capabilities import capabilities_of
+from tokenwire.core.echo import spelled
+from tokenwire.core.errors import RequestError
 from tokenwire.core.model_table import ModelTable
-from tokenwire.core.wire import Stamp
+from tokenwire.core.parsing import parse
+from tokenwire.core.needs import Needs
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.prompt import Prompt
+from tokenwire.core.queries import (
+    Capabilities,
+    Detokenize,
+    Detokenized,
+    ForeignRequest,
+    ModelCapabilities,
+    Parse,
+    Render,
+    RenderedCall,
+    Tokenize,
+    Tokenized,
+)
+from tokenwire.core.signing import Keyring
+from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.wire import HttpRequest, Stamp
 
 __all__ = ("Lookups",)
 
@@ -23,8 +48,13 @@ __all__ = ("Lookups",)
 class Lookups:
     """Made once; holds no state of any request."""
 
-    def __init__(self, models: ModelTable) -> None:
+    def __init__(
+        self, models: ModelTable, codecs: Sequence[Codec], keys: Keyring, needs: Needs
+    ) -> None:
         self._models = models
+        self._needs = needs
+        self._codecs = {codec.name: codec for codec in codecs}
+        self._keys = keys
 
     async def answer(self, query: Query, identity: Identity, stamp: Stamp) -> QueryResult:
         """Raises CallError for what cannot be answered."""
@@ -34,7 +64,17 @@ class Lookups:
             case GetModel(name):
                 return self._get_model(name)
             case Count():
-                return await self._count(query, stamp)
+                return await self._count(query, identity, stamp)
+            case Tokenize():
+                return await self._tokenize(query, stamp)
+            case Detokenize():
+                return self._detokenize(query)
+            case Render():
+                return await self._render(query, stamp)
+            case Parse():
+                return parse(query, self._models.find, self._keys)
+            case Capabilities():
+                return self._capabilities(query)
 
     def _list_models(self) -> tuple[ModelInfo, ...]:
         return tuple(model.info() for model in self._models.each())
@@ -42,6 +82,71 @@ class Lookups:
     def _get_model(self, name: str) -> ModelInfo:
         return self._models.find(name).info()
 
-    async def _count(self, query: Count, stamp: Stamp) -> int:
-        prompt = await self._models.find(query.call.model).prompt(query.call, stamp.time)
-        return len(prompt.ids)
+    async def _count(self, query: Count, identity: Identity, stamp: Stamp) -> int:
+        model = self._models.find(query.call.model)
+        asked = replace(query.call.identity, tenant=identity.tenant)
+        call = await self._needs.meet(replace(query.call, identity=asked), model)
+        return len((await model.prompt(call, stamp.time)).ids)
+
+    async def _tokenize(self, query: Tokenize, stamp: Stamp) -> Tokenized:
+        if query.request is not None:
+            call = self._call(query.request)
+            model = self._models.find(call.model)
+            ids = TokenIds(id_ for each in await self._prompts(call, stamp) for id_ in each.ids)
+        else:
+            model = self._models.find(query.model)
+            ids = await model.raw.encode(
+                query.text or "", add_special=query.add_special, parse_special=query.parse_special
+            )
+        spelled_ids = spelled(model.renderer.tokenizer, ids) if query.spell else ()
+        return Tokenized(ids, model.info().context_length, spelled_ids)
+
+    def _detokenize(self, query: Detokenize) -> Detokenized:
+        texts = self._models.find(query.model).raw.texts
+        texts.check(query.ids, "tokens")
+        return Detokenized(texts.spell(query.ids))
+
+    async def _render(self, query: Render, stamp: Stamp) -> RenderedCall:
+        call = self._call(query.request)
+        model = self._models.find(call.model)
+        model.check(call)
+        prompts = await self._prompts(call, stamp)
+        tokenizer = model.renderer.tokenizer
+        each = tuple(spelled(tokenizer, prompt.ids) for prompt in prompts)
+        return RenderedCall(model.name, prompts, each, call.ignored)
+
+    async def _prompts(self, call: Call, stamp: Stamp) -> tuple[Prompt, ...]:
+        model = self._models.find(call.model)
+        if call.prompts:
+            return await model.raw.prompts(call)
+        return (await model.prompt(call, stamp.time, spans=True),)
+
+    def _call(self, request: ForeignRequest) -> Call:
+        """What another protocol reads in a request of its own."""
+        codec = self._codecs.get(request.protocol)
+        if codec is None:
+            raise RequestError(
+                f"protocol {request.protocol[:64]!r} is not served here; there is"
+                f" {', '.join(map(repr, self._codecs))}",
+                param="protocol",
+            )
+        for route in codec.routes:
+            if route.method == "POST" and "{" not in route.path:
+                asked = codec.decode(
+                    HttpRequest("POST", route.path, request.headers, body=request.body)
+                )
+                if isinstance(asked, Count):
+                    return asked.call
+                if isinstance(asked, Call):
+                    return asked
+                break
+        raise RequestError(
+            f"protocol {request.protocol!r} asks no model, so there is nothing to render",
+            param="protocol",
+        )
+
+    def _capabilities(self, query: Capabilities) -> tuple[ModelCapabilities, ...]:
+        models = self._models
+        asked = models.each() if query.model is None else (models.find(query.model),)
+        codecs = self._codecs.values()
+        return tuple(capabilities_of(each, models.aliases(each), codecs) for each in asked)

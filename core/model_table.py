@@ -25,10 +25,17 @@ class ModelTable:
         """Every model once, whatever its aliases."""
         return tuple(dict.fromkeys(self._models.values()))
 
+    def aliases(self, model: ServedModel) -> tuple[str, ...]:
+        """Its other names."""
+        return tuple(
+            name for name, found in self._models.items() if found is model and name != model.name
+        )
+
     def find(self, name: str) -> ServedModel:
         """Raises RequestError (404) that names what is served, ServiceError (503) for a model that
-        is configured and cannot be served."""
-        model = self._models.get(name)
+        is configured and cannot be served. "" finds the one model, where there is only one."""
+        only = self.each() if name == "" else ()
+        model = only[0] if len(only) == 1 else self._models.get(name)
         if model is not None:
             return model
         for absent in self._absent:

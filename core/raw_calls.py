@@ -23,7 +23,7 @@ from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.muted import Muted
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.ports.tokenizer import Tokenizer
-from tokenwire.core.prompt import Prompt
+from tokenwire.core.prompt import Prompt, Shields
 from tokenwire.core.raw_prompts import RawPrompts
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import EngineCard, TokenJob
@@ -59,11 +59,7 @@ class RawCalls:
         """Raises RequestError for ids that are none, and for a suffix that cannot be."""
         texts = [self.texts.text(raw) for raw in call.prompts]
         work = [(raw.text, raw.shields) for raw in texts if raw is not None]
-        if sum(len(text) for text, _ in work) <= INLINE_CHARACTERS:
-            encoded = [self._tokenizer.encode(*each) for each in work]
-        else:
-            encoded = await asyncio.to_thread(self._tokenizer.encode_many, work)
-        ids = iter(encoded)
+        ids = iter(await self._encoded(work))
         return tuple(
             self.texts.prompt(raw, None if text is None else next(ids))
             for raw, text in zip(call.prompts, texts, strict=True)
@@ -123,11 +119,17 @@ class RawCalls:
     def _cannot(self, param: str, what: str) -> RequestError:
         return RequestError(f"{param}: model {self._model!r} cannot {what}", param=param)
 
-    def encode(self, text: str, *, add_special: bool, parse_special: bool | None) -> TokenIds:
+    async def encode(self, text: str, *, add_special: bool, parse_special: bool | None) -> TokenIds:
         """A text's ids alone, with what stands around a whole text where that is wanted."""
         raw = self.texts.bare(text, parse_special=parse_special)
-        ids = self._tokenizer.encode(raw.text, raw.shields)
+        (ids,) = await self._encoded([(raw.text, raw.shields)])
         return self.texts.around(ids) if add_special else ids
+
+    async def _encoded(self, work: list[tuple[str, Shields]]) -> list[TokenIds]:
+        """Long text in a thread that lets the loop run."""
+        if sum(len(text) for text, _ in work) <= INLINE_CHARACTERS:
+            return [self._tokenizer.encode(*each) for each in work]
+        return await asyncio.to_thread(self._tokenizer.encode_many, work)
 
 
 def _logprobs(call: Call) -> int | None:

@@ -19,6 +19,7 @@ from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Prompt
+from tokenwire.core.queries import ParseOptions
 from tokenwire.core.raw_calls import RawCalls
 from tokenwire.core.rendering import Renderer
 
@@ -130,6 +131,24 @@ class ServedModel:
             marks = renderer.marks(rendered, encoding, call.hints.cache_markers)
             prompt = replace(prompt, marks=marks)
         return prompt
+
+    def reader(self, options: ParseOptions) -> Decoder:
+        """For an answer that no call of ours has asked for."""
+        setup = DecoderSetup(
+            tokenizer=self._tokenizer,
+            pieces=self._pieces,
+            stops=options.stops,
+            include_stop=options.include_stop,
+            parallel_calls=options.parallel,
+            custom_tools=frozenset(tool.name for tool in options.tools if tool.custom),
+        )
+        own = ParserSetup(
+            phase=options.phase,
+            tools=options.tools,
+            parse_tools=options.parse_tools,
+            reasoning=options.reasoning,
+        )
+        return Decoder(setup, 0, self._parser.parser(own))
 
     def generation(self, call: Call, prompt: Prompt, planned: Planned) -> Generation:
         """The machine that reads this call's answer."""

@@ -1,0 +1,45 @@
+"""What becomes of each field of each protocol on one model: codecs' tables and an engine's card
+put together. Pure; knows no wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenwire.core.field_rule import FieldRule
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.queries import FieldUse, ModelCapabilities
+from tokenwire.core.served import ServedModel
+from tokenwire.core.tokens import EngineCard
+
+__all__ = ("capabilities_of", "use_of")
+
+
+def use_of(rule: FieldRule, card: EngineCard | None) -> FieldUse:
+    """The rule as it holds for an engine; without one (it loads) as the protocol means it."""
+    lacks = () if card is None else tuple(name for name in rule.needs if not card.can(name))
+    return FieldUse(rule.name, rule.otherwise if lacks else rule.how, rule.what, lacks)
+
+
+def capabilities_of(
+    model: ServedModel, aliases: Iterable[str], codecs: Iterable[Codec]
+) -> ModelCapabilities:
+    """Protocols whose codec has no table are left out."""
+    dispatcher = model.dispatcher
+    card = None if dispatcher is None else dispatcher.card
+    dialect, why = model.dialect
+    return ModelCapabilities(
+        name=model.name,
+        aliases=tuple(aliases),
+        context_length=model.info().context_length,
+        tasks=() if card is None else card.tasks,
+        dialect=dialect,
+        why=why,
+        fingerprint=model.renderer.fingerprint,
+        engine=() if card is None else card.capabilities,
+        is_ready=dispatcher is not None and dispatcher.status().ready,
+        protocols={
+            codec.name: tuple(use_of(rule, card) for rule in codec.fields)
+            for codec in codecs
+            if codec.fields
+        },
+    )
