@@ -63,6 +63,7 @@ class Dsml(Struct, frozen=True):
         return f"<{DSML}{self.space}{name}"
 
     def close(self, name: str) -> str:
+        """A closing tag."""
         return f"</{DSML}{self.space}{name}>"
 
 
