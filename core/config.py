@@ -16,6 +16,7 @@ __all__ = (
     "CacheConfig",
     "Config",
     "CorsConfig",
+    "MediaConfig",
     "ModelConfig",
     "ParseConfig",
     "PluginUse",
@@ -42,6 +43,23 @@ class CorsConfig(Struct, frozen=True):
     """Seconds."""
 
 
+class MediaConfig(Struct, frozen=True):
+    """Pictures, recordings and files that requests name by URL."""
+
+    fetch: bool = True
+    """Whether any is fetched; else clients must send the bytes."""
+    private: bool = False
+    """Also from private, loopback and link-local addresses."""
+    max_bytes: int = 32 * 1024 * 1024
+    """Of one file."""
+    max_files: int = 32
+    """Of one request."""
+    timeout: float = 20.0
+    """Seconds for one file, redirects included."""
+    redirects: int = 3
+    """How many are followed."""
+
+
 class ServerConfig(Struct, frozen=True):
     """`server:`"""
 
@@ -65,6 +83,7 @@ class ServerConfig(Struct, frozen=True):
     """Keeps recent prompts for GET /debug/prompts/{id}."""
     allow_mock_public: bool = False
     cors: CorsConfig = CorsConfig()
+    media: MediaConfig = MediaConfig()
 
 
 class CacheConfig(Struct, frozen=True):

@@ -39,6 +39,10 @@ def check_server(server: ServerConfig, place: Place) -> None:
     for key, (is_right, what) in wanted.items():
         if not is_right:
             raise place.at(key).wrong(getattr(server, key), f"wanted {what}")
+    for key in ("max_bytes", "max_files", "timeout", "redirects"):
+        value = getattr(server.media, key)
+        if value < 0 or (value == 0 and key != "redirects"):
+            raise place.at("media").at(key).wrong(value, "wanted more than 0")
     if server.cors.max_age < 0:
         raise place.at("cors").at("max_age").wrong(server.cors.max_age, "wanted seconds, 0 or more")
 

@@ -115,6 +115,7 @@ class Deployment:
 
     def _all(self, kind: str) -> list[Any]:
         """Every plugin of a kind, with its settings from `plugins:`."""
+            media=server.media,
         registry = self.host.registry(kind)
         return [
             registry.build(

@@ -19,10 +19,13 @@ from tokenwire.core.answer_key import answer_key
 from tokenwire.core.answer_record import relabel, stopped
 from tokenwire.core.answers import AnswerCache
 from tokenwire.core.call import Call, Identity
+from tokenwire.core.config import MediaConfig
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
 from tokenwire.core.lookups import Lookups
+from tokenwire.core.media_fetch import MediaFetcher
 from tokenwire.core.model_table import ModelTable
+from tokenwire.core.needs import Needs
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import Observer
@@ -63,6 +66,7 @@ class Flow:
         answers: AnswerCache | None = None,
         settings: RunSettings | None = None,
         keys: Keyring | None = None,
+        media: MediaConfig | None = None,
     ) -> None:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
         of deterministic calls."""
@@ -88,6 +92,11 @@ class Flow:
         try:
             if request.method not in match.allowed:
                 raise RequestError(
+            if request.method == "HEAD" and "GET" not in match.allowed:
+                # Why: clients ask so whether the server is there at all.
+                allow = {"allow": ", ".join(match.allowed)}
+                await _reply(exchange, HttpReply(200, "application/json", b""), stamp.id, allow)
+                return
                     f"{request.path} takes {', '.join(match.allowed)}, not {request.method}",
                     kind=ErrorKind.METHOD_NOT_ALLOWED,
                 )
@@ -152,6 +161,8 @@ class Flow:
         model.check(call)
         card = model.engine().card
         name, tail = await self._script(request, model)
+        if call.needs:
+            call = await self._needs.meet(call, model)
         if name:
             call = replace(call, annotations={**call.annotations, "script": name})
         elif SCRIPT_HEADER in request.headers:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, ModelInfo
+from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher

@@ -13,6 +13,7 @@ from tokenwire.core.config import (
     CacheConfig,
     Config,
     CorsConfig,
+    MediaConfig,
     ModelConfig,
     ParseConfig,
     ServerConfig,
@@ -24,6 +25,7 @@ TEXT = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 SECTIONS = {
     "`server`": ServerConfig,
     "`server.cors`": CorsConfig,
+    "`server.media`": MediaConfig,
     "`models[]`": ModelConfig,
     "`models[].parse`": ParseConfig,
     "`inference_engine`": ShortForm,
@@ -43,6 +45,7 @@ TYPES = {
     "PluginUse": "plugin",
     "PluginUse | None": "plugin",
     "CorsConfig": "table",
+    "MediaConfig": "table",
     "ParseConfig": "table",
 }
 

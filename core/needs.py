@@ -1,0 +1,52 @@
+"""What a call needs from outside before it can run: sealed thinking opened, media fetched by URL.
+
+Knows no protocol: a call says what it needs (`Call.needs`) and takes what was found
+(`Call.resolve`).
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from msgspec.structs import replace
+
+from tokenwire.core.call import Call, Need
+from tokenwire.core.media_fetch import MediaFetcher
+from tokenwire.core.sealing import REASONING, bound_to, unseal
+from tokenwire.core.served import ServedModel
+from tokenwire.core.signing import Keyring
+
+__all__ = ("Needs",)
+
+SEALED: Final = "sealed"
+URL: Final = "url"
+
+
+@final
+class Needs:
+    """Made once a server."""
+
+    def __init__(self, keys: Keyring, fetcher: MediaFetcher) -> None:
+        self._keys = keys
+        self._fetcher = fetcher
+
+    async def meet(self, call: Call, model: ServedModel) -> Call:
+        """The call with its needs of these kinds met. Raises RequestError for media that cannot be
+        fetched; nothing is fetched for a model that takes none, whose template refuses it."""
+        wanted = [need for need in call.needs if need.kind in (SEALED, URL)]
+        if not wanted:
+            return call
+        found: dict[Need, object] = {
+            need: self._open(need.ref, call, model) for need in wanted if need.kind == SEALED
+        }
+        if model.takes_media:
+            urls = [need.ref for need in wanted if need.kind == URL]
+            fetched = await self._fetcher.fetch(urls)
+            found.update({Need(URL, url): data for url, data in fetched.items()})
+        left = tuple(need for need in call.needs if need not in wanted)
+        met = replace(call, needs=tuple(found)).resolve(found)
+        return replace(met, needs=left)
+
+    def _open(self, sealed: str, call: Call, model: ServedModel) -> bytes | None:
+        aad = bound_to(model.renderer.fingerprint, call.identity.tenant)
+        return unseal(self._keys, REASONING, sealed, aad)
