@@ -78,6 +78,10 @@ class PythonCall(CallReader):
         self.is_started = False
         self.is_whole = False
 
+    @property
+    def plain_until(self) -> str:
+        return "" if self._value is None else self._value.plain_until
+
     def feed(
         self, text: str, at: int, base: int, emit: Emitter, *, is_final: bool
     ) -> tuple[int, Outcome]:

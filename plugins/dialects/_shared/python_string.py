@@ -22,6 +22,9 @@ SHORT: Final = {
 HEX: Final = {"x": 2, "u": 4, "U": 8}
 """By the character behind a backslash: how many digits follow."""
 STOPS: Final = {"'": re.compile(r"[\\']"), '"': re.compile(r'[\\"]')}
+CONTROLS: Final = "".join(map(chr, range(32)))
+UNLIKE: Final = {"'": f"'\"\\{CONTROLS}", '"': f'"\\{CONTROLS}'}
+"""By the kind of quote: the characters that JSON writes otherwise, or that end the string."""
 OCTAL: Final = "01234567"
 CLOSERS: Final = ",:)]}"
 """What may stand behind a string: a comma, a colon, a closing bracket."""
@@ -53,8 +56,9 @@ class PythonString:
         self.is_over = False
 
     @property
-    def is_plain(self) -> bool:
-        return not (self._opening or self._escape or self._gap)
+    def plain_until(self) -> str:
+        """Text with none of these characters is the same in JSON; "" where all have to be read."""
+        return "" if self._opening or self._escape or self._gap else UNLIKE[self._quote[0]]
 
     def feed(self, text: str, at: int) -> tuple[int, str]:
         """Where it stopped, and the JSON that became certain."""

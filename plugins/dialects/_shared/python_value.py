@@ -65,9 +65,9 @@ class PythonValue:
         self.is_broken = False
 
     @property
-    def is_in_string(self) -> bool:
-        """Whether text up to the next quote, backslash or control character is given as it is."""
-        return self._place == "string" and self._string is not None and self._string.is_plain
+    def plain_until(self) -> str:
+        """Text with none of these characters is given as it is; "" where all has to be read."""
+        return "" if self._string is None else self._string.plain_until
 
     def feed(self, text: str, at: int) -> tuple[int, str]:
         """Where it stopped, and the JSON that became certain: behind a string or bracket that ends

@@ -22,14 +22,18 @@ def _format(
     end: str = "",
     think: tuple[str, str] = ("", ""),
     dropped: tuple[str, ...] = (),
+    is_tight: bool = False,
 ) -> Format:
-    """Calls behind each of `begins`, alone or in a list, up to `end`."""
+    """Calls behind each of `begins`, alone or in a list, up to `end`. `is_tight`: no white space
+    belongs to the markers."""
     calls = json_calls(JsonShape(end=end, ids=("id",)))
     return Format(
         *think,
         calls=tuple(CallStart(begin, calls) for begin in begins),
         ends=(end,) if end else (),
         dropped=dropped,
+        trims="" if is_tight else "\n",
+        lead=0 if is_tight else 1,
     )
 
 
@@ -74,6 +78,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             "<|message_sep|>\n\nfunction call<|role_sep|>\n",
             "function call<|role_sep|>\n",
             dropped=("<|message_sep|>", "<|message_sep|>\n\n"),
+            is_tight=True,
         ),
         template_markers=("<|role_sep|>", "<|message_sep|>"),
         markers=("<|role_sep|>",),

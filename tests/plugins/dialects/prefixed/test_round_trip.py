@@ -1,0 +1,48 @@
+"""What a published template of these families writes, the parser reads as that answer again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.plugins.dialects.written_turns import Written, check_written
+from tokenwire.plugins.dialects.prefixed.families import FAMILIES
+
+TEMPLATES = {
+    "GigaChat3-10B-A1.8B": (
+        "gigachat",
+        Written("assistant<|role_sep|>\n", "<|message_sep|>\n\n", calls=1, strips=""),
+    ),
+    "GigaChat3.1-10B-A1.8B": (
+        "gigachat",
+        Written("assistant<|role_sep|>\n", "<|message_sep|>\n\n", calls=1, strips=""),
+    ),
+    "Apriel-1.6-15b-Thinker-fixed": (
+        "apriel",
+        Written("<|begin_assistant|>\n", "", thinks=True, phase="reasoning", strips=None),
+    ),
+    "NVIDIA-Nemotron-Nano-v2": (
+        "nemotron_nano_v2",
+        Written("<SPECIAL_11>Assistant\n", "\n<SPECIAL_12>\n", strips=None, follows=True),
+    ),
+    "unsloth-Apriel-1.5": ("apriel", Written("<|assistant|>\n", "\n<|end|>\n")),
+    "upstage-Solar-Open-100B": (
+        "solar",
+        Written("<|begin|>assistant", "<|begin|>assistant", speaks=False, strips=""),
+    ),
+    "fireworks-ai-llama-3-firefunction-v2": (
+        "firefunction",
+        Written(
+            "assistant<|end_header_id|>\n\n",
+            "<|eot_id|>",
+            strips=None,
+            after=" ",
+            args=(("functions", "[]"), ("datetime", "today")),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_an_answer_survives_rendering_and_parsing(name: str) -> None:
+    family, shown = TEMPLATES[name]
+    check_written(FAMILIES[family], name, shown)
