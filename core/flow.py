@@ -73,7 +73,9 @@ class Flow:
         self.routes = RouteTable(codecs)
         self._observers = tuple(observers)
         self._models = ModelTable(models, absent)
-        self._lookups = Lookups(self._models, codecs, keys or Keyring([token_bytes(32)]))
+        keys = keys or Keyring([token_bytes(32)])
+        self._needs = Needs(keys, MediaFetcher(media or MediaConfig()))
+        self._lookups = Lookups(self._models, codecs, keys, self._needs)
         self._guards = tuple(guards)
         self._scripts = scripts
         self._recent = recent
@@ -90,13 +92,13 @@ class Flow:
             return
         codec = match.codec
         try:
-            if request.method not in match.allowed:
-                raise RequestError(
             if request.method == "HEAD" and "GET" not in match.allowed:
                 # Why: clients ask so whether the server is there at all.
                 allow = {"allow": ", ".join(match.allowed)}
                 await _reply(exchange, HttpReply(200, "application/json", b""), stamp.id, allow)
                 return
+            if request.method not in match.allowed:
+                raise RequestError(
                     f"{request.path} takes {', '.join(match.allowed)}, not {request.method}",
                     kind=ErrorKind.METHOD_NOT_ALLOWED,
                 )
@@ -159,10 +161,10 @@ class Flow:
         began = time.perf_counter()
         model = self._models.find(call.model)
         model.check(call)
-        card = model.engine().card
-        name, tail = await self._script(request, model)
         if call.needs:
             call = await self._needs.meet(call, model)
+        card = model.engine().card
+        name, tail = await self._script(request, model)
         if name:
             call = replace(call, annotations={**call.annotations, "script": name})
         elif SCRIPT_HEADER in request.headers:

@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, ModelInfo
-from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
@@ -87,6 +86,11 @@ class ServedModel:
         self._tokenizer = tokenizer
         self._pieces = PieceTable(tokenizer)
         self._parser = parser
+
+    @property
+    def takes_media(self) -> bool:
+        """Whether pictures and recordings can reach this model."""
+        return False
 
     def engine(self) -> Dispatcher:
         """Raises ServiceError (503) that says what is missing."""
