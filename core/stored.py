@@ -30,7 +30,7 @@ __all__ = (
 )
 
 StoredKind: TypeAlias = Literal["response", "conversation"]
-AnswerStatus: TypeAlias = Literal["queued", "running", "over"]
+AnswerStatus: TypeAlias = Literal["queued", "running", "over", "lost"]
 
 
 class StoredItem(Struct, frozen=True, array_like=True):

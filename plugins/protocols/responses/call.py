@@ -1,0 +1,144 @@
+"""A Responses request as a Call: what its reply echoes, and what it goes on from. No reply.
+
+What only the flow can bring (an earlier response, a conversation, sealed thoughts) is put in by
+reading the input again, this time behind what came before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tokenwire.core.call import Call, Need
+from tokenwire.core.dialogue import Text, Turn
+from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
+from tokenwire.core.stored import StoredAnswer, StoredConversation, StoredItem
+from tokenwire.plugins.protocols.responses.ids import response_of
+from tokenwire.plugins.protocols.responses.items import ItemReader
+from tokenwire.plugins.protocols.responses.schema import Json
+
+__all__ = ("ResponsesCall", "read_input", "read_turns")
+
+WAITING: Final = ("queued", "in_progress")
+
+_items: Final = msgspec.json.Decoder(list[Json])
+_item: Final = msgspec.json.Decoder(Json)
+_input: Final = msgspec.json.Decoder(str | list[Json])
+
+
+class ResponsesCall(Call, frozen=True):
+    """`given`: every field of the body as it was written, but for `input`, `model` and `stream`."""
+
+    given: Mapping[str, bytes] = {}
+    input: bytes = b"[]"
+    """JSON, as it was written."""
+    previous: str | None = None
+    conversation: str | None = None
+    context: tuple[StoredItem, ...] = ()
+    """What came before the input, once it is resolved."""
+    instructions: str | None = None
+    seals: bool = False
+    """Reasoning is sent with `encrypted_content`."""
+    summarises: bool = False
+    """Reasoning is sent as a summary."""
+
+    def resolve(self, found: Mapping[Need, object]) -> Call:
+        """`found`: StoredAnswer, StoredConversation (None: there is none), bytes or None. What is
+        not in it stays a need. Raises RequestError for what the client named and is not there."""
+        context = self.context
+        if self.previous is not None and not context:
+            context = self._previous(found)
+        if self.conversation is not None and not context:
+            context = self._talk(found)
+        reader = ItemReader(Ignored(), _lookup(context, found))
+        turns, needs = read_turns(self, context, reader)
+        return replace(
+            self,
+            context=context,
+            dialogue=replace(self.dialogue, turns=turns),
+            needs=tuple(need for need in needs if need not in found),
+            ignored=tuple(dict.fromkeys((*self.ignored, *reader.ignored.paths))),
+        )
+
+    def _previous(self, found: Mapping[Need, object]) -> tuple[StoredItem, ...]:
+        assert self.previous is not None
+        answer = found.get(Need("response", self.previous))
+        param = "previous_response_id"
+        if not isinstance(answer, StoredAnswer):
+            raise RequestError(
+                f"{param}: there is no response {self.previous[:100]!r} here, or no more; responses"
+                " are kept where store is not false",
+                param=param,
+                code="previous_response_not_found",
+            )
+        if _item.decode(answer.body).get("status") in WAITING:
+            raise RequestError(
+                f"{param}: response {self.previous[:100]!r} is still being made", param=param
+            )
+        return (*answer.context, *answer.input, *answer.output)
+
+    def _talk(self, found: Mapping[Need, object]) -> tuple[StoredItem, ...]:
+        assert self.conversation is not None
+        talk = found.get(Need("conversation", self.conversation))
+        if not isinstance(talk, StoredConversation):
+            raise RequestError(
+                f"conversation: there is no conversation {self.conversation[:100]!r} here",
+                param="conversation",
+                code="conversation_not_found",
+            )
+        return talk.items
+
+
+def _lookup(
+    context: tuple[StoredItem, ...], found: Mapping[Need, object]
+) -> Callable[[Need], object]:
+    """Of a need: what was found; of a referred item: the item, wherever it stands."""
+    known = {item.id: item.data for item in context}
+
+    def look(need: Need) -> object:
+        if need.kind != "response":
+            return found.get(need, ...)
+        if (data := known.get(need.ref)) is not None:
+            return _item.decode(data)
+        owner = Need("response", response_of(need.ref))
+        if owner not in found:
+            return ...
+        answer = found[owner]
+        if isinstance(answer, StoredAnswer):
+            for item in (*answer.input, *answer.output):
+                if item.id == need.ref:
+                    return _item.decode(item.data)
+        return None
+
+    return look
+
+
+def read_input(data: bytes) -> list[Json]:
+    """The items of `input`, a string being one message of the user."""
+    given = _input.decode(data)
+    return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def read_turns(
+    call: ResponsesCall, context: tuple[StoredItem, ...], reader: ItemReader
+) -> tuple[tuple[Turn, ...], tuple[Need, ...]]:
+    """Instructions (those of this request alone), what came before, and the input."""
+    for item in context:
+        reader.read(_item.decode(item.data), "input")
+    for k, given in enumerate(read_input(call.input)):
+        reader.read(given, f"input[{k}]")
+    needs: list[Need] = []
+    if call.previous is not None and not context:
+        needs.append(Need("response", call.previous))
+    if call.conversation is not None and not context:
+        needs.append(Need("conversation", call.conversation))
+    turns = reader.turns()
+    if not (needs or reader.needs):
+        reader.check()
+    if call.instructions:
+        turns = (Turn("system", (Text(call.instructions),)), *turns)
+    return turns, tuple(dict.fromkeys((*needs, *reader.needs)))

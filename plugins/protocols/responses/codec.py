@@ -1,0 +1,122 @@
+"""OpenAI Responses as a Codec: `/v1/responses` and `/v1/conversations`. No state but the keys.
+
+What this wire cannot carry (the loss table): ids of logprobs' tokens, and logprobs of what is no
+message; which stop string matched; why the context ended an answer; the fingerprint; token counts
+before the end; more than one choice.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, final
+
+import msgspec
+
+from tokenwire.core.call import Call, Count, Query, QueryResult
+from tokenwire.core.errors import CallError, ErrorKind, RequestError
+from tokenwire.core.field_rule import FieldRule
+from tokenwire.core.ports.codec import Codec, CodecClient, Reply
+from tokenwire.core.signing import Keyring
+from tokenwire.core.stored import (
+    Deleted,
+    Page,
+    StoredAnswer,
+    StoredConversation,
+    StoredItem,
+    StoredQuery,
+)
+from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
+from tokenwire.plugins.protocols._shared.openai_errors import error_reply
+from tokenwire.plugins.protocols.responses import schema
+from tokenwire.plugins.protocols.responses.client import ResponsesClient
+from tokenwire.plugins.protocols.responses.decode import decode_call, decode_count
+from tokenwire.plugins.protocols.responses.encode import StreamReply, UnaryReply
+from tokenwire.plugins.protocols.responses.fields import FIELDS
+from tokenwire.plugins.protocols.responses.queries import (
+    ConversationBody,
+    ItemsBody,
+    answer_stored,
+    decode_stored,
+)
+
+__all__ = ("Responses",)
+
+CREATE: Final = "/v1/responses"
+COUNT: Final = "/v1/responses/input_tokens"
+COMPACT: Final = "/v1/responses/compact"
+ONE: Final = "/v1/responses/{response_id}"
+TALKS: Final = "/v1/conversations"
+TALK: Final = "/v1/conversations/{conversation_id}"
+ITEM: Final = f"{TALK}/items/{{item_id}}"
+
+
+@final
+class Responses(Codec):
+    name: ClassVar[str] = "responses"
+    routes: ClassVar[tuple[Route, ...]] = (
+        Route("POST", CREATE, "OpenAI Responses: create a response", body=schema.Request),
+        Route("POST", COUNT, "Count the tokens of a prompt", body=schema.CountRequest),
+        Route("POST", COMPACT, "Refused: conversations are not compacted here"),
+        Route("GET", ONE, "A stored response, or with stream=true its events"),
+        Route("DELETE", ONE, "Delete a stored response"),
+        Route("POST", f"{ONE}/cancel", "Cancel a response that is made in the background"),
+        Route("GET", f"{ONE}/input_items", "The input of a stored response"),
+        Route("POST", TALKS, "Create a conversation", body=ConversationBody),
+        Route("GET", TALK, "A conversation"),
+        Route("POST", TALK, "Change a conversation's metadata", body=ConversationBody),
+        Route("DELETE", TALK, "Delete a conversation"),
+        Route("GET", f"{TALK}/items", "The items of a conversation"),
+        Route("POST", f"{TALK}/items", "Add items to a conversation", body=ItemsBody),
+        Route("GET", ITEM, "One item of a conversation"),
+        Route("DELETE", ITEM, "Delete an item of a conversation"),
+    )
+    losses: ClassVar[frozenset[str]] = frozenset(
+        (
+            "choices",
+            "context_length",
+            "fingerprint",
+            "logprob_ids",
+            "logprobs_outside_text",
+            "matched",
+            "started_tokens",
+        )
+    )
+    fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
+
+    def __init__(self, keys: Keyring) -> None:
+        self._keys = keys
+
+    def decode(self, request: HttpRequest) -> Call | Query:
+        if request.method == "POST":
+            match request.path:
+                case "/v1/responses":
+                    return decode_call(request.body)
+                case "/v1/responses/input_tokens":
+                    return Count(decode_count(request.body))
+                case "/v1/responses/compact":
+                    raise RequestError(
+                        "conversations are not compacted here: send the items that matter, or"
+                        " truncation: auto, which leaves out the oldest",
+                        code="unsupported",
+                    )
+        return decode_stored(request)
+
+    def reply(self, call: Call, stamp: Stamp) -> Reply:
+        kind = StreamReply if call.output.stream else UnaryReply
+        return kind(call, stamp, self._keys)
+
+    def encode_error(self, error: CallError, request_id: str) -> HttpReply:
+        if error.kind is ErrorKind.CONTEXT_LENGTH:
+            error.param = "input"
+        return error_reply(error, request_id)
+
+    def answer(self, query: Query, result: QueryResult) -> HttpReply:
+        if isinstance(query, Count) and isinstance(result, int):
+            body = {"object": "response.input_tokens", "input_tokens": result}
+            return HttpReply(200, "application/json", msgspec.json.encode(body))
+        kinds = StoredAnswer | StoredConversation | StoredItem | Page | Deleted
+        if isinstance(query, StoredQuery) and isinstance(result, kinds):
+            return answer_stored(query, result)
+        raise TypeError(f"wanted a query of Responses and its result, got {query!r}")
+
+    def client(self) -> CodecClient:
+        return ResponsesClient()
