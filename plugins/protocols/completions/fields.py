@@ -56,7 +56,7 @@ FIELDS: Final = (
     FieldRule("session_id", "used", "the session"),
     FieldRule("prompt_cache_key", "used", "the session, where session_id is not set"),
     FieldRule("cache_salt", "used", "keeps cached prefixes apart"),
-    FieldRule("priority", "used", "a larger number is more urgent", ("priority",)),
+    FieldRule("priority", "used", "a larger number is more urgent"),
     FieldRule("response_format", "ignored", "ask by chat, whose answers have a shape"),
     FieldRule("structured_outputs", "ignored", "ask by chat, whose answers have a shape"),
     FieldRule("skip_special_tokens", "ignored", "special tokens are never text of an answer"),
