@@ -17,32 +17,22 @@ end on its own, beside the request, and the rest of the flight goes without the 
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from itertools import count
-from typing import Any, TypeVar, final
+from typing import final
 
 from tokenwire.core.answer_key import answer_key
 from tokenwire.core.answer_record import Answer, condense, pack, relabel, unpack
-from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import Lease, Store
+from tokenwire.core.store_calls import StoreCalls
 from tokenwire.core.tokens import TokenDelta
 
 __all__ = ("Answer", "AnswerCache", "Flight", "answer_key", "relabel")
 
-LOG = logging.getLogger(__name__)
-
-T = TypeVar("T")
 Place = tuple[str, str]
 """Tenant and key."""
-
-BESIDE = 64
-"""Store calls that may be under way beside requests; beyond it the store is left alone."""
-
-BESIDE_S = 5.0
-"""How long one of them may take, whatever the store's own bound."""
 
 ANSWERS = "answers:"
 LEASES = "answer-leases:"
@@ -99,16 +89,13 @@ class AnswerCache:
     ) -> None:
         self._store = store
         self._ttl_s = ttl_s
-        self._lookup_s = lookup_s
         self._follow_s = follow_s
         self._lease_s = lease_s
         self._max_bytes = max_bytes
         self._holder = secrets.token_hex(8)
         self._flights = count()
         self._leaders: dict[Place, asyncio.Future[Answer | None]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
-        self._beside: set[asyncio.Task[Any]] = set()
-        """Those of `_tasks` that nobody waits for."""
+        self._calls = StoreCalls(lookup_s)
 
     async def lookup(self, key: str, tenant: str) -> Answer | None:
         """The kept answer, to be relabelled; None also where the store is lost or slow."""
@@ -120,7 +107,7 @@ class AnswerCache:
         """Keeps a whole answer; anything else is ignored. Waits at most `lookup_s`."""
         answer = condense(deltas, n)
         if answer is not None:
-            await self._ask(lambda: self._write((tenant, key), answer))
+            await self._calls.ask(lambda: self._write((tenant, key), answer))
 
     @asynccontextmanager
     async def flight(self, key: str, tenant: str) -> AsyncIterator[Flight]:
@@ -138,11 +125,7 @@ class AnswerCache:
 
     async def close(self) -> None:
         """Ends what is under way beside requests. A second call does nothing."""
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._calls.close()
 
     async def _follow(self, place: Place) -> Flight | None:
         """What became of the equal call under way. None, without a pause after the last look:
@@ -174,7 +157,7 @@ class AnswerCache:
         has_waited = False
         while is_reached and flight.answer is None:
             flight.holder = flight.holder or f"{self._holder}-{next(self._flights)}"
-            is_reached, granted = await self._ask(lambda: self._lease(flight, self._lease_s))
+            is_reached, granted = await self._calls.ask(lambda: self._lease(flight, self._lease_s))
             if not is_reached or (granted and not has_waited):
                 break
             if not granted:
@@ -196,9 +179,7 @@ class AnswerCache:
                 del self._leaders[flight.place]
         if flight.record is None and flight.holder is None:
             return
-        task = self._start(lambda: self._settle(flight))
-        if task is not None:
-            self._beside.add(task)
+        self._calls.leave(lambda: self._settle(flight))
 
     async def _settle(self, flight: Flight) -> None:
         """Keeps, then releases: whoever gets the lease next finds the answer."""
@@ -210,7 +191,7 @@ class AnswerCache:
     async def _find(self, place: Place) -> tuple[bool, Answer | None]:
         """Whether the store answered in time, and what."""
         tenant, key = place
-        is_reached, data = await self._ask(lambda: self._store.get(ANSWERS + tenant, key))
+        is_reached, data = await self._calls.ask(lambda: self._store.get(ANSWERS + tenant, key))
         return is_reached, None if data is None else unpack(data)
 
     async def _write(self, place: Place, answer: Answer) -> None:
@@ -223,38 +204,3 @@ class AnswerCache:
         tenant, key = flight.place
         lease = Lease(flight.holder or "", ttl_s)
         return bool(await self._store.apply(lease, LEASES + tenant, key))
-
-    async def _ask(self, call: Callable[[], Awaitable[T]]) -> tuple[bool, T | None]:
-        """The store's answer if it comes within `lookup_s`; what is late ends beside."""
-        task = self._start(call)
-        if task is None:
-            return False, None
-        await asyncio.wait((task,), timeout=self._lookup_s)
-        if not task.done():
-            self._beside.add(task)
-            return False, None
-        if task.cancelled() or task.exception() is not None:
-            return False, None
-        return True, task.result()
-
-    def _start(self, call: Callable[[], Awaitable[T]]) -> asyncio.Task[T] | None:
-        """A task beside the request. Why: cancelling a call costs Redis clients their connection,
-        and a breaker behind the store learns only from calls that run into its own bound."""
-        if len(self._beside) >= BESIDE:
-            return None
-        task = asyncio.get_running_loop().create_task(_bounded(call))
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        self._beside.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, StoreError | TimeoutError):
-            LOG.error("the answer cache's store broke its contract", exc_info=error)
-
-
-async def _bounded(call: Callable[[], Awaitable[T]]) -> T:
-    async with asyncio.timeout(BESIDE_S):
-        return await call()

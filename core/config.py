@@ -97,6 +97,10 @@ class CacheConfig(Struct, frozen=True):
     """Answer deterministic calls from the store."""
     answers_ttl: float = 3600.0
     """Seconds."""
+    history: bool = True
+    """Keep the exact ids of conversations, so that their next turn goes on from them."""
+    history_ttl: float = 3600.0
+    """Seconds."""
 
 
 class ParseConfig(Struct, frozen=True):

@@ -50,8 +50,9 @@ def check_server(server: ServerConfig, place: Place) -> None:
 def _check_cache(cache: CacheConfig, place: Place) -> None:
     if not PLUGIN_NAME.fullmatch(cache.type):
         raise place.at("type").wrong(cache.type, "wanted a store plugin's name")
-    if not cache.answers_ttl > 0:
-        raise place.at("answers_ttl").wrong(cache.answers_ttl, "wanted seconds, more than 0")
+    for name in ("answers_ttl", "history_ttl"):
+        if not getattr(cache, name) > 0:
+            raise place.at(name).wrong(getattr(cache, name), "wanted seconds, more than 0")
 
 
 def _check_models(config: Config, place: Place, *, is_short: bool) -> None:

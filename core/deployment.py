@@ -31,6 +31,7 @@ from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.secrets import NO_KEYS, SecretWatch, keyring
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.signing import Keyring
+from tokenwire.core.token_history import TokenHistory
 from tokenwire.core.tokens import EngineStatus
 
 __all__ = ("Deployment",)
@@ -56,6 +57,9 @@ class Deployment:
         self._recent = RecentPrompts() if config.server.debug else None
         self._answers = (
             AnswerCache(store, config.cache.answers_ttl) if config.cache.answers else None
+        )
+        self._history = (
+            TokenHistory(store, config.cache.history_ttl) if config.cache.history else None
         )
         self._models: dict[str, ServedModel] = {}
         self._served: list[ServedModel] = []  # Each once; `_models` has aliases too.
@@ -111,11 +115,11 @@ class Deployment:
             answers=self._answers,
             settings=RunSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
             keys=self._services.keys,
+            media=server.media,
         )
 
     def _all(self, kind: str) -> list[Any]:
         """Every plugin of a kind, with its settings from `plugins:`."""
-            media=server.media,
         registry = self.host.registry(kind)
         return [
             registry.build(
@@ -139,6 +143,8 @@ class Deployment:
         for name in (config.name, *config.aliases):
             if self._models.setdefault(name, parts.model) is not parts.model:
                 raise ConfigError(f"models: two models are called {name!r}")
+        if self._history is not None:
+            parts.model.remember(self._history)
         self._served.append(parts.model)
         return config, parts
 
@@ -229,6 +235,8 @@ class Deployment:
         await asyncio.gather(*(dispatcher.drain(timeout_s) for dispatcher in dispatchers))
         if self._answers is not None:
             await self._answers.close()
+        if self._history is not None:
+            await self._history.close()
         await self.store.close()
 
 

@@ -33,12 +33,13 @@ class PieceTable:
     of 256k ids, all of them seen, is 35 MB.
     """
 
-    __slots__ = ("_tokenizer", "parts", "specials", "strips_leading_space", "whole")
+    __slots__ = ("_tokenizer", "eos_ids", "parts", "specials", "strips_leading_space", "whole")
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         vocabulary = tokenizer.vocabulary
         self.strips_leading_space = vocabulary.strips_leading_space
+        self.eos_ids = vocabulary.eos_ids
         self.specials = {token.id: token.text for token in vocabulary.added if token.special}
         self.whole: dict[int, Piece] = {}
         """Ids whose piece is always the same when nothing waits."""

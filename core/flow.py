@@ -232,6 +232,8 @@ class Flow:
             await run.go()
             if stream.generation.failed is not None:
                 outcome = stream.generation.failed.kind.word
+            else:
+                work.model.keep(call, work.prompt, stream.generation)
             if record is not None:
                 record += stopped(record, stream.generation.stopped)
         except (ClientGone, asyncio.CancelledError):

@@ -92,6 +92,14 @@ class History:
         self._ids.extend(ids)
         self.length += len(ids)
 
+    @property
+    def is_partial(self) -> bool:
+        return self._before > 0
+
+    def ids(self, count: int) -> TokenIds:
+        """The first `count` of those held."""
+        return TokenIds(self._ids[:count])
+
     def agrees(self, at: int, ids: Sequence[int]) -> bool:
         """Whether `ids`, which begin at `at`, repeat what is held, as far as it is known."""
         if not 0 <= at <= self.length <= at + len(ids):
@@ -232,6 +240,13 @@ class Generation:
     def stopped(self) -> tuple[int, ...]:
         """Choices that ended here, by a stop string or for want of need, not by the engine."""
         return tuple(k for k, decoder in enumerate(self._decoders) if decoder.stopped is not None)
+
+    def answers(self) -> tuple[TokenIds, ...]:
+        """Each choice's ids, up to the one that completed a stop string; none after a restore."""
+        if any(history.is_partial for history in self._histories):
+            return ()
+        pairs = zip(self._histories, self._decoders, strict=True)
+        return tuple(history.ids(decoder.generated) for history, decoder in pairs)
 
     def end(self, finish: Finish) -> Failed:
         """The whole answer failed from outside, whatever its choices had."""

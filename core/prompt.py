@@ -7,9 +7,21 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from tokenwire.core.conversation import Digests
 from tokenwire.core.token_ids import TokenIds
 
-__all__ = ("CacheMark", "Phase", "Piece", "Prompt", "Segment", "Segments", "Source", "Span")
+__all__ = (
+    "CacheMark",
+    "HistoryNote",
+    "HistoryTrace",
+    "Phase",
+    "Piece",
+    "Prompt",
+    "Segment",
+    "Segments",
+    "Source",
+    "Span",
+)
 
 Phase: TypeAlias = Literal["content", "reasoning", "tool_call"]
 Source: TypeAlias = Literal["template", "client", "special", "unknown"]
@@ -51,6 +63,29 @@ class CacheMark(Struct, frozen=True):
     ttl_s: int | None = None
 
 
+class HistoryNote(Struct, frozen=True):
+    """Whether a prompt goes on from the last turn's own ids."""
+
+    outcome: Literal["spliced", "diverged"]
+    tokens: int
+    """How many are the last turn's own: for `diverged`, up to the first that differs."""
+    cause: str = ""
+    where: str = ""
+    """What of the request, or of the template, is to blame."""
+    lost: int = 0
+    """How many of the last turn's tokens come behind."""
+
+
+class HistoryTrace(Struct, frozen=True):
+    """What of a prompt must be kept so that the next turn can go on from it."""
+
+    digests: Digests
+    text: str
+    """As rendered, client spellings hidden."""
+    now: float
+    """Unix seconds, as the template was told."""
+
+
 class Prompt(Struct, frozen=True):
     """What the engine is given, and what is known of it."""
 
@@ -64,6 +99,10 @@ class Prompt(Struct, frozen=True):
     """Empty unless asked for."""
     marks: tuple[CacheMark, ...] = ()
     """By rising number of tokens."""
+    history: HistoryNote | None = None
+    """None: there was nothing to go on from."""
+    trace: HistoryTrace | None = None
+    """None: nothing can go on from this one."""
 
 
 class Piece(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ no dialogue.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, final
 
 from tokenwire.core.ports.tokenizer import Tokenizer
@@ -26,6 +26,8 @@ CHUNK = 16_384
 CACHED_CHARACTERS = 64 * 1024 * 1024
 
 Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+KNOWN = ""
+"""Instead of a shield's code point: the ids were given."""
 NO_VALUES: tuple[tuple[str, str], ...] = ()
 
 
@@ -58,10 +60,7 @@ class Encoding:
 
     def ids(self) -> TokenIds:
         """Once nothing is missing."""
-        whole = TokenIds()
-        for key in self._keys:
-            whole.extend(self.found[key])
-        return whole
+        return _joined(self._keys, self.found) or TokenIds()
 
 
 @final
@@ -78,15 +77,33 @@ class PromptEncoder:
         self._size = 0
         self._cache: OrderedDict[Key, TokenIds] = OrderedDict()
 
-    def begin(self, text: str, shields: Shields) -> Encoding:
-        keys = [(part, _values(part, shields)) for part in self._cut(text)]
+    def begin(
+        self, text: str, shields: Shields, known: Sequence[tuple[str, TokenIds]] = ()
+    ) -> Encoding:
+        """`known`: runs with which the text begins, and their ids, whatever encoding them gives."""
+        keys: list[Key] = []
         found: dict[Key, TokenIds] = {}
+        at = 0
+        for run, ids in known:
+            at += len(run)
+            of_run = self._keys(run, shields, found)
+            if _joined(of_run, found) == ids:
+                keys += of_run  # Why: small segments tell better where a part ends.
+            else:
+                keys.append((run, ((KNOWN, str(len(keys))),)))
+                found[keys[-1]] = ids
+        keys += self._keys(text[at:], shields, found)
+        return Encoding(keys, found)
+
+    def _keys(self, text: str, shields: Shields, found: dict[Key, TokenIds]) -> list[Key]:
+        """Of a text's segments; what the cache has of them is added to `found`."""
+        keys = [(part, _values(part, shields)) for part in self._cut(text)]
         for key in keys:
             ids = self._cache.get(key)
             if ids is not None:
                 found[key] = ids
                 self._cache.move_to_end(key)
-        return Encoding(keys, found)
+        return keys
 
     def fill(self, encoding: Encoding) -> None:
         """Encode what is missing. Safe to call from a thread."""
@@ -115,6 +132,8 @@ class PromptEncoder:
 
     def _cut(self, text: str) -> Iterator[str]:
         mark = self._mark
+        if not text:
+            return
         if mark is None:
             yield from self._chunks(text)
             return
@@ -134,6 +153,17 @@ class PromptEncoder:
             yield text[start : match.start()]
             start = match.start()
         yield text[start:] if start else text
+
+
+def _joined(keys: Iterable[Key], found: Mapping[Key, TokenIds]) -> TokenIds | None:
+    """None where one is not found."""
+    whole = TokenIds()
+    for key in keys:
+        ids = found.get(key)
+        if ids is None:
+            return None
+        whole.extend(ids)
+    return whole
 
 
 def _values(text: str, shields: Shields) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,7 @@ from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
 from tokenwire.core.ports.dialect import ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
-from tokenwire.core.prompt import CacheMark, Prompt, Shields
+from tokenwire.core.prompt import CacheMark, Prompt, Segments, Shields
 from tokenwire.core.prompt_encoder import Encoding, PromptEncoder, turn_mark
 from tokenwire.core.shield import Shield, restored
 from tokenwire.core.spans import segment, spans_of
@@ -58,7 +58,7 @@ class Renderer:
         self._parser = parser
         self._model = model
         special = (token.text for token in tokenizer.vocabulary.added if token.special)
-        self._shield = Shield((*special, *parser.markers))
+        self.shield = Shield((*special, *parser.markers))
         parts: Mapping[str, str] = {
             **tokenizer.vocabulary.fingerprints,
             "chat_template": fingerprint.chat_template(template.source),
@@ -81,7 +81,7 @@ class Renderer:
         dialogue = lift_reasoning(
             dialogue, self._parser.reasoning_start, self._parser.reasoning_end
         )
-        hidden, shields = self._shield.hide(dialogue)
+        hidden, shields = self.shield.hide(dialogue)
         text = self._template.render(hidden, now).text
         if tail and not text.endswith(tail):
             text += tail
@@ -97,12 +97,20 @@ class Renderer:
         )
         if not spans:
             return prompt
-        segments = segment(
+        segments = self.segments(rendered)
+        return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
+
+    def segments(self, rendered: Rendered) -> Segments:
+        """The text cut by origin, at the price of a second render."""
+        return segment(
             rendered.dialogue,
             rendered.text,
             lambda dialogue: self._template.render(dialogue, rendered.now).text,
         )
-        return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
+
+    def text_at(self, rendered: Rendered, now: float) -> str:
+        """What the text would be at another time (Unix seconds)."""
+        return self._template.render(rendered.dialogue, now).text
 
     def marks(
         self, rendered: Rendered, encoding: Encoding, markers: Sequence[CacheMarker]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, ModelInfo
+from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
@@ -22,6 +23,8 @@ from tokenwire.core.prompt import Prompt
 from tokenwire.core.queries import ParseOptions
 from tokenwire.core.raw_calls import RawCalls
 from tokenwire.core.rendering import Renderer
+from tokenwire.core.splice import Splicer
+from tokenwire.core.token_history import TokenHistory
 
 __all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
 
@@ -86,6 +89,12 @@ class ServedModel:
         self._tokenizer = tokenizer
         self._pieces = PieceTable(tokenizer)
         self._parser = parser
+        self._history: Continuation | None = None
+
+    def remember(self, history: TokenHistory) -> None:
+        """Let conversations go on from their own ids."""
+        splicer = Splicer(self.renderer.shield, self._parser, self._pieces)
+        self._history = Continuation(self.renderer, splicer, history)
 
     @property
     def takes_media(self) -> bool:
@@ -124,18 +133,28 @@ class ServedModel:
         renderer = self.renderer
         card = None if self.dispatcher is None else self.dispatcher.card
         rendered = renderer.render(self.jobs.offered(call.dialogue, card), now, tail=tail)
+        history = self._history
+        look = None if history is None else await history.look(call, rendered)
         encoder = renderer.encoder
-        encoding = encoder.begin(rendered.text, rendered.shields)
+        encoding = encoder.begin(rendered.text, rendered.shields, look.known if look else ())
         if encoding.characters <= INLINE_CHARACTERS:
             encoder.fill(encoding)
         else:
             await asyncio.to_thread(encoder.fill, encoding)
         encoder.keep(encoding)
         prompt = renderer.finish(rendered, encoding.ids(), spans=spans)
+        if history is not None and look is not None:
+            note = history.note(call, rendered, look, prompt.ids)
+            prompt = replace(prompt, history=note, trace=look.trace)
         if call.hints.cache_markers:
             marks = renderer.marks(rendered, encoding, call.hints.cache_markers)
             prompt = replace(prompt, marks=marks)
         return prompt
+
+    def keep(self, call: Call, prompt: Prompt, generation: Generation) -> None:
+        """What the next turn of this conversation can go on from."""
+        if self._history is not None and prompt.trace is not None:
+            self._history.keep(call, prompt, generation.answers())
 
     def reader(self, options: ParseOptions) -> Decoder:
         """For an answer that no call of ours has asked for."""

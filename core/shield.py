@@ -63,8 +63,19 @@ class Shield:
         whole = "|".join(map(re.escape, spellings)) or r"(?!)"
         begin = "|".join(map(re.escape, begins)) or r"(?!)"
         self._pattern = re.compile(rf"(?:{whole})|(?:{begin})(?=\s*\Z)")
+        hidden = dict.fromkeys((*spellings, *begins))
+        self._points = {text: chr(0xF0000 + k) for k, text in enumerate(hidden)}
         self._quick = _quick_pattern(spellings, begins)
         self._signs = (ESCAPED, *{msgspec.json.encode(text[0])[1:-1] for text in spellings})
+
+    def is_usual(self, shields: Shields) -> bool:
+        """Whether these code points mean what they mean in every other dialogue without private
+        code points of its own, so that hidden texts can be compared."""
+        return all(self._points.get(spelling) == point for point, spelling in shields.items())
+
+    def spells(self, text: str) -> bool:
+        """Whether a forbidden spelling, or the beginning of one at its end, is in `text`."""
+        return self._pattern.search(text) is not None
 
     def is_needed(self, dialogue: Dialogue) -> bool:
         """Whether anything may need hiding: says so too often sometimes, too rarely never."""
@@ -83,17 +94,21 @@ class Shield:
 
     def _hide(self, dialogue: Dialogue) -> tuple[Dialogue, Shields]:
         used = set(PRIVATE.findall(json.dumps(msgspec.to_builtins(dialogue), ensure_ascii=False)))
+        # Why not by order of appearance: the same text gets the same code points in every turn of
+        # a conversation, as long as no client writes such code points itself.
+        points = {} if used else self._points
         free = (chr(code) for code in range(0xF0000, 0x10FFFE) if chr(code) not in used)
-        points: dict[str, str] = {}
+        shields: dict[str, str] = {}
 
         def point(match: re.Match[str]) -> str:
             spelling = match.group()
             if spelling not in points:
                 points[spelling] = next(free)
+            shields[points[spelling]] = spelling
             return points[spelling]
 
         hidden = map_strings(dialogue, lambda text: self._pattern.sub(point, text))
-        return hidden, {point: spelling for spelling, point in points.items()}
+        return hidden, shields
 
 
 def _quick_pattern(spellings: list[str], begins: list[str]) -> re.Pattern[bytes]:

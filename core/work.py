@@ -14,7 +14,7 @@ from tokenwire.core.generation import Generation
 from tokenwire.core.jobs import Planned
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.observer import CallStarted
-from tokenwire.core.prompt import Prompt
+from tokenwire.core.prompt import HistoryNote, Prompt
 from tokenwire.core.served import ServedModel
 from tokenwire.core.tokens import TokenJob
 from tokenwire.core.wire import Stamp
@@ -22,6 +22,7 @@ from tokenwire.core.wire import Stamp
 __all__ = ("Work", "request_ids")
 
 IGNORED_HEADER: Final = "x-tokenwire-ignored"
+HISTORY_HEADER: Final = "x-tokenwire-history"
 LONGEST_HEADER: Final = 2000
 LONGEST_NAME: Final = 100
 ODD: Final = re.compile(r"[^\x21-\x7e]|,")
@@ -65,6 +66,7 @@ class Work(Struct, frozen=True):
             time=self.began,
             user=self.call.identity.user,
             session=self.call.identity.session,
+            history=self.prompt.history,
         )
 
     def headers(self, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
@@ -75,9 +77,19 @@ class Work(Struct, frozen=True):
         ignored = (*self.call.ignored, *unused)
         if ignored:
             head.append((IGNORED_HEADER, _listed(ignored)))
+        if (note := self.prompt.history) is not None:
+            head.append((HISTORY_HEADER, _told(note)))
         if is_cached:
             head.append(("x-tokenwire-cache", "hit"))
         return tuple(head)
+
+
+def _told(note: HistoryNote) -> str:
+    if note.outcome == "spliced":
+        return f"spliced; tokens={note.tokens}"
+    return (
+        f"diverged; token={note.tokens}; cause={note.cause}; where={note.where}; lost={note.lost}"
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from abc import ABC
 from msgspec import Struct
 
 from tokenwire.core.events import Usage
+from tokenwire.core.prompt import HistoryNote
 
 __all__ = ("ITL_BOUNDS", "CallEnded", "CallStarted", "Observer")
 
@@ -27,6 +28,8 @@ class CallStarted(Struct, frozen=True):
     user: str | None = None
     session: str | None = None
     """As the client says (for audits and abuse reports); unlike the tenant, not to be trusted."""
+    history: HistoryNote | None = None
+    """Whether the prompt goes on from the conversation's last turn."""
 
 
 class CallEnded(Struct, frozen=True):

@@ -46,6 +46,18 @@ METRICS = {
             ("protocol", "model"),
             "Calls answered from the store.",
         ),
+        Metric(
+            "tokenwire_history",
+            "counter",
+            ("model", "outcome", "cause"),
+            "Calls that follow a known turn: spliced onto its ids, or diverged, and why.",
+        ),
+        Metric(
+            "tokenwire_history_tokens_lost",
+            "counter",
+            ("model", "cause"),
+            "Tokens of known turns behind the first that differs.",
+        ),
         Metric("tokenwire_prompt_tokens", "counter", ("model",), "Tokens of prompts."),
         Metric("tokenwire_completion_tokens", "counter", ("model",), "Tokens generated."),
         Metric(

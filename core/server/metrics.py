@@ -50,6 +50,13 @@ class Metrics(Observer):
         self._running[event.model] = self._running.get(event.model, 0) + 1
         self._tally.count("tokenwire_prompt_tokens", (event.model,), event.prompt_tokens)
 
+        if (note := event.history) is not None:
+            self._tally.count("tokenwire_history", (event.model, note.outcome, note.cause))
+            if note.lost:
+                self._tally.count(
+                    "tokenwire_history_tokens_lost", (event.model, note.cause), note.lost
+                )
+
     def call_ended(self, event: CallEnded) -> None:
         model = (event.model,)
         call = (event.protocol, event.model)

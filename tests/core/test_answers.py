@@ -333,7 +333,7 @@ def test_what_is_left_behind_is_bounded():
         for number in range(200):
             assert await compute(cache, key=str(number)) == ([5, 6], False)
         assert store.asked <= 64
-        assert len(cache._tasks) <= 64
+        assert len(cache._calls._tasks) <= 64
 
     run(check, store=Stuck(), lookup_s=0.0001)
 

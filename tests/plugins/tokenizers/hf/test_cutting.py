@@ -65,8 +65,9 @@ def test_long_text_is_the_sum_of_its_chunks(name):
     def check(bits):
         text = "".join(bits)
         for match in tokenizer.breaks.finditer(text):
-            parts = [*tokenizer.encode(text[: match.start()])]
-            assert parts + [*tokenizer.encode(text[match.start() :])] == [*tokenizer.encode(text)]
+            before, after = text[: match.start()], text[match.start() :]
+            parts = [*tokenizer.encode(before), *tokenizer.encode(after)]
+            assert parts == [*tokenizer.encode(text)]
 
     check()
 
