@@ -51,6 +51,7 @@ class TagCallState(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     key: str
     count: int
     held: str
+    tail: str
     value: ValueState
 
 
@@ -62,8 +63,8 @@ class TagCall(CallReader):
     kind: ClassVar[str] = "tag"
 
     __slots__ = (
-        "_count", "_is_lone", "_key", "_name", "_place", "_schema", "_spelling", "_tools", "_value",
-        "held", "is_started", "is_whole",
+        "_count", "_is_lone", "_key", "_name", "_place", "_schema", "_spelling", "_tail", "_tools",
+        "_value", "held", "is_started", "is_whole",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +79,7 @@ class TagCall(CallReader):
         self._key = ""
         self._count = 0
         self._value = TypedValue(self._schema.kinds)
+        self._tail = ""  # of a value: what may have begun a tag when a special token came
         self.held = ""
         self.is_started = False
         self.is_whole = False
@@ -92,6 +94,10 @@ class TagCall(CallReader):
         self, text: str, at: int, base: int, emit: Emitter, *, is_final: bool
     ) -> tuple[int, Outcome]:
         outcome: Outcome | None = None
+        if self._tail:
+            self._place = "cdata" if self._place == "cdata" else "value"
+            self._give(self._tail, base + at, emit)
+            self._tail = ""
         while outcome is None:
             match self._place:
                 case "head":
@@ -183,9 +189,9 @@ class TagCall(CallReader):
         self._place = "value"
         if opening := self._spelling.cdata[0]:
             behind = begins(text, at, (opening,), is_final=is_final)
-            if behind == PARTIAL and not is_final:
+            if behind == PARTIAL:
                 self._place = "opening"
-                return at, Outcome.MORE
+                return self._hold(text, at, is_final)
             if behind >= 0:
                 self._place = "cdata"
                 return behind, None
@@ -206,18 +212,24 @@ class TagCall(CallReader):
                 spelling,
                 closing=closing,
                 is_other=self._is_other if is_line else None,
-                is_final=is_final,
             )
             if end == NO:
                 continue
             if end == PARTIAL:
                 self._give(text[at:start], base + start, emit)
-                return start, Outcome.MORE
+                return self._hold(text, start, is_final)
             self._give(text[at:stop], base + stop, emit)
             emit.arguments(self._value.end(), base + end)
             self._place = "between"
             return end, None
         self._give(text[at:], base + len(text), emit)
+        return len(text), Outcome.MORE
+
+    def _hold(self, text: str, at: int, is_final: bool) -> Step:
+        """What may begin a tag is no text yet, and none at all if the answer ends there."""
+        if not is_final:
+            return at, Outcome.MORE
+        self._tail = text[at:]
         return len(text), Outcome.MORE
 
     def _is_other(self, name: str) -> bool:
@@ -230,7 +242,13 @@ class TagCall(CallReader):
     def save(self) -> object:
         return msgspec.to_builtins(
             TagCallState(
-                self._place, self._name, self._key, self._count, self.held, self._value.save()
+                self._place,
+                self._name,
+                self._key,
+                self._count,
+                self.held,
+                self._tail,
+                self._value.save(),
             )
         )
 
@@ -242,5 +260,5 @@ class TagCall(CallReader):
                 self._schema.member(was.key).kinds, python=self._spelling.python
             )
         self._place, self._key, self._count = was.place, was.key, was.count
-        self.held = was.held
+        self.held, self._tail = was.held, was.tail
         self._value.restore(was.value)

@@ -135,39 +135,33 @@ def value_end(
     *,
     closing: str,
     is_other: Callable[[str], bool] | None,
-    is_final: bool,
 ) -> int:
     """Behind the closing tag at `at`; `at` itself where the tag is missing and the value ends
     there; NO; PARTIAL. `closing`: the value's closing tag, which may be that of CDATA as well.
     `is_other`: whether a name is another parameter of the tool; None away from a line's start."""
     follow = tuple(filter(None, (spelling.param, spelling.end, spelling.close)))
-    verdict = _with(text, at, closing, follow, is_final=is_final)
+    verdict = _with(text, at, closing, follow)
     if verdict != NO or closing != spelling.value_end:
         return verdict
-    verdict = _with(text, at, spelling.end, spelling.after, is_final=is_final)
+    verdict = _with(text, at, spelling.end, spelling.after)
     if verdict != NO:
         return at if verdict >= 0 else verdict
-    if is_other is not None:
-        key = begins(text, at, (spelling.param,), is_final=is_final)
-        if key >= 0:
-            name, key = name_at(text, key, spelling.key_end, is_final=is_final)
-            return at if key >= 0 and is_other(name) else (NO if key >= 0 or is_final else key)
-        return NO if is_final else key
-    return NO
+    if is_other is None:
+        return NO
+    key = begins(text, at, (spelling.param,), is_final=False)
+    if key < 0:
+        return key
+    name, key = name_at(text, key, spelling.key_end, is_final=False)
+    return at if key >= 0 and is_other(name) else min(key, NO)
 
 
-def _with(text: str, at: int, tag: str, follow: Sequence[str], *, is_final: bool) -> int:
-    """Behind `tag`, if one of `follow` stands behind it and white space (or, with `is_final`,
-    nothing does); else NO or PARTIAL."""
+def _with(text: str, at: int, tag: str, follow: Sequence[str]) -> int:
+    """Behind `tag`, if one of `follow` stands behind it and white space; else NO or PARTIAL."""
     if not text.startswith(tag, at):
-        return PARTIAL if not is_final and tag.startswith(text[at:]) else NO
+        return PARTIAL if tag.startswith(text[at:]) else NO
     end = at + len(tag)
     behind = skip_blank(text, end)
     if behind == NO:
         return NO
-    if behind == len(text):
-        return end if is_final else PARTIAL
-    verdict = begins(text, behind, follow, is_final=is_final)
-    if verdict == PARTIAL:
-        return end if is_final else PARTIAL
-    return end if verdict >= 0 else NO
+    verdict = begins(text, behind, follow, is_final=False)
+    return end if verdict >= 0 else verdict

@@ -88,13 +88,14 @@ class TypedValue:
         return self._other(self._held.strip(BLANK)) or encode_basestring(self._held)
 
     def stop(self) -> str:
-        """The answer ends inside the value: what is left of it, unclosed."""
-        if self.is_string:
+        """The answer ends inside the value: what is left of it, unclosed. "" where more text could
+        have made something else of it."""
+        text = self._held.strip(BLANK)
+        if self.is_string or "string" in self._kinds:
             return ""
-        held = self._held.lstrip(BLANK)
-        if self._may_be_other(held) and (held or "string" not in self._kinds):
-            return held
-        return encode_basestring(self._held)[:-1]
+        if self._python and ("'" in text or any(word[0] in text for word in PYTHON_WORDS)):
+            return ""
+        return text
 
     def _may_be_other(self, held: str) -> bool:
         kinds = self._kinds

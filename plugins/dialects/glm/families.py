@@ -104,7 +104,10 @@ def hunyuan(suffix: str = ":opensource") -> Family:
 FAMILIES: Final[Mapping[str, Family]] = {
     "glm": _family(
         _format(),
-        ("[gMASK]", "<sop>", "<|system|>", "<|user|>", "<|assistant|>", "<|observation|>"),
+        (
+            "[gMASK]", "<sop>", "<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>",
+            "<|observation|>",
+        ),  # fmt: skip
         ("<|user|>", "<|observation|>", "<|endoftext|>"),
     ),
     "ling3": _family(

@@ -56,6 +56,7 @@ class NestedState(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     place: Place
     frames: list[Frame]
     held: str
+    tail: str
     value: ValueState
 
 
@@ -67,8 +68,8 @@ class NestedCall(CallReader):
     kind: ClassVar[str] = "nested"
 
     __slots__ = (
-        "_close", "_end", "_frames", "_head", "_is_lone", "_place", "_schemas", "_space", "_tools",
-        "_value", "held", "is_started", "is_whole",
+        "_close", "_end", "_frames", "_head", "_is_lone", "_place", "_schemas", "_space", "_tail",
+        "_tools", "_value", "held", "is_started", "is_whole",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +85,7 @@ class NestedCall(CallReader):
         self._frames: list[Frame] = []
         self._schemas: list[Schema] = []
         self._value = TypedValue(Schema(None, None).kinds)
+        self._tail = ""  # of a value: what may have begun a tag when a special token came
         self.held = ""
         self.is_started = False
         self.is_whole = False
@@ -98,6 +100,10 @@ class NestedCall(CallReader):
         self, text: str, at: int, base: int, emit: Emitter, *, is_final: bool
     ) -> tuple[int, Outcome]:
         outcome: Outcome | None = None
+        if self._tail:
+            self._place = "value"
+            self._give(self._tail, base + at, emit)
+            self._tail = ""
         while outcome is None:
             match self._place:
                 case "head":
@@ -210,11 +216,9 @@ class NestedCall(CallReader):
         """Behind a tag that opened: a value, or children."""
         behind = skip_blank(text, at)
         if behind != NO:
-            if behind == len(text) and not is_final:
-                return at, Outcome.MORE
-            name, verdict = self._child(text, behind, is_final)
-            if verdict == PARTIAL and not is_final:
-                return at, Outcome.MORE
+            name, verdict = self._child(text, behind, is_final=False)
+            if verdict == PARTIAL:
+                return self._hold(text, at, is_final)
             if verdict >= 0:
                 frame = self._frames[-1]
                 frame.bracket = self._bracket(name)
@@ -235,7 +239,7 @@ class NestedCall(CallReader):
         markers = (closer, self._end, self._close)
         found = text.find(self._space[0], at)
         while found >= 0:
-            verdict = begins(text, found, markers, is_final=is_final)
+            verdict = begins(text, found, markers, is_final=False)
             if verdict >= 0:
                 self._give(text[at:found], base + found, emit)
                 if not text.startswith(closer, found):
@@ -244,11 +248,18 @@ class NestedCall(CallReader):
                 emit.arguments(self._whole_value(), base + verdict)
                 self._pop()
                 return verdict, None
-            if verdict == PARTIAL and not is_final:
+            if verdict == PARTIAL:
                 self._give(text[at:found], base + found, emit)
-                return found, Outcome.MORE
+                return self._hold(text, found, is_final)
             found = text.find(self._space[0], found + 1)
         self._give(text[at:], base + len(text), emit)
+        return len(text), Outcome.MORE
+
+    def _hold(self, text: str, at: int, is_final: bool) -> Step:
+        """What may begin a tag is no text yet, and none at all if the answer ends there."""
+        if not is_final:
+            return at, Outcome.MORE
+        self._tail = text[at:]
         return len(text), Outcome.MORE
 
     def _whole_value(self) -> str:
@@ -266,14 +277,15 @@ class NestedCall(CallReader):
 
     def save(self) -> object:
         return msgspec.to_builtins(
-            NestedState(self._place, self._frames, self.held, self._value.save())
+            NestedState(self._place, self._frames, self.held, self._tail, self._value.save())
         )
 
     def restore(self, state: object) -> None:
         was = msgspec.convert(state, NestedState)
         if (was.place == "head") != (not was.frames):
             raise msgspec.ValidationError("a nested call has open tags once it has its name")
-        self._place, self._frames, self.held = was.place, was.frames, was.held
+        self._place, self._frames = was.place, was.frames
+        self.held, self._tail = was.held, was.tail
         self.is_started = bool(was.frames)
         for depth, frame in enumerate(was.frames):
             if not depth:

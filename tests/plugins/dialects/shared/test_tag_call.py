@@ -93,8 +93,9 @@ def test_a_call_is_read(text: str, wanted: str) -> None:
         ("<function=f>\n<param", ""),
         ("<function=f>\n<parameter=a>", '{"a": '),
         ("<function=f>\n<parameter=a>\nx", '{"a": "x'),
-        ("<function=f>\n<parameter=a>\nx\n</para", '{"a": "x\\n</para'),
-        ("<function=f>\n<parameter=a>\nx\n</parameter>\n</func", '{"a": "x"'),
+        ("<function=f>\n<parameter=a>\nx\n</para", '{"a": "x'),
+        ("<function=f>\n<parameter=a>\nx\n</parameter>\n</func", '{"a": "x'),
+        ("<function=f>\n<parameter=c>\n[1, 2", '{"c": '),
         ("<function=f>\n<parameter=b>\n12", '{"b": 12'),
     ],
 )
