@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -119,9 +119,11 @@ def serving(
     observers: Iterable[Observer] = (),
     plugins: Iterable[Factory[Any]] = (),
     kind: str = "engines",
+    plugins_settings: Mapping[str, Mapping[str, object]] | None = None,
     **config: Any,
 ) -> Iterator[tuple[LocalClient, list[SpyEngine]]]:
-    """A client, and the engines behind it. `plugins`: factories of `kind`."""
+    """A client, and the engines behind it. `plugins`: factories of `kind`; `plugins_settings`: of
+    those that serve the whole process."""
     SPIES.clear()
     modules = {
         "spy": spy,
@@ -133,7 +135,7 @@ def serving(
         ),
         "more": module("more", **{f"register_{kind}": list(plugins)}),
     }
-    full = Config(models=models or (model(),), **config)
+    full = Config(models=models or (model(),), plugins=plugins_settings or {}, **config)
     with LocalClient(full, Host(modules)) as client:
         yield client, list(SPIES)
     SPIES.clear()

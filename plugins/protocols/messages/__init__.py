@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tokenwire.core.factory import Factory, NoSettings, Services
+from tokenwire.core.factory import Factory, Services
 from tokenwire.core.hookspecs import impl
+from tokenwire.plugins.protocols.messages.settings import Settings
 
 if TYPE_CHECKING:
     from tokenwire.core.ports.codec import Codec
 
 
-def _build(settings: NoSettings, services: Services) -> Codec:
+def _build(settings: Settings, services: Services) -> Codec:
     from tokenwire.plugins.protocols.messages.codec import MessagesCodec
 
-    return MessagesCodec(services.keys)
+    return MessagesCodec(services.keys, settings)
 
 
 @impl
 def register_codecs() -> list[Factory[Codec]]:
-    return [Factory("messages", NoSettings, _build, "Anthropic Messages and token counting")]
+    return [Factory("messages", Settings, _build, "Anthropic Messages and token counting")]

@@ -184,14 +184,17 @@ class BlockReader:
     def _thinking(self, block: Block, place: Place) -> Reasoning:
         given = to_struct(block, schema.ThinkingParam, at=place.at)
         signature = given.signature
-        if signature is None or not is_ours(self._keys, given.thinking, place.index, signature):
+        if signature and not given.thinking:
+            # Thinking that was left out: its text is sealed in the signature.
+            self.needs[Need("sealed", signature)] = None
+        elif signature is None or not is_ours(self._keys, given.thinking, place.index, signature):
             self._ignored.add(f"{place.spot}.signature")
         extra = self._extra(block, ("thinking", "signature"), place)
         return Reasoning(given.thinking, signature=signature, extra=extra)
 
     def _redacted(self, block: Block, place: Place) -> Reasoning:
         given = to_struct(block, schema.RedactedParam, at=place.at)
-        self._ignored.add(f"{place.spot}[type=redacted_thinking]")
+        self.needs[Need("sealed", given.data)] = None
         return Reasoning("", redacted=given.data, extra=self._extra(block, ("data",), place))
 
     def _tool_use(self, block: Block, place: Place) -> ToolCall:

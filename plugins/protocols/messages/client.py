@@ -165,6 +165,8 @@ def _unfolded(message: wire.Message) -> list[Event]:
         match block:
             case wire.TextBlock(text) | wire.ThinkingBlock(text):
                 is_cut = False
+            case wire.RedactedBlock():
+                text, is_cut = "", False
             case wire.ToolUseBlock():
                 text = bytes(block.input).decode()
                 is_cut = k == last and message.stop_reason in CUT
@@ -182,7 +184,7 @@ def _part_start(block: wire.Block) -> PartStart:
     match block:
         case wire.TextBlock():
             return PartStart(0, "text")
-        case wire.ThinkingBlock():
+        case wire.ThinkingBlock() | wire.RedactedBlock():
             return PartStart(0, "reasoning")
         case wire.ToolUseBlock(call_id, name):
             return PartStart(0, "tool_call", name=name, call_id=call_id)

@@ -25,6 +25,7 @@ from tokenwire.core.dialogue import (
     Turn,
 )
 from tokenwire.plugins.protocols.messages.blocks import SEARCH_RESULT
+from tokenwire.plugins.protocols.messages.turns import PREAMBLE
 
 __all__ = ("DEFAULT_MAX_TOKENS", "request_body")
 
@@ -48,9 +49,11 @@ def request_body(call: Call, *, is_count: bool = False) -> bytes:
     }
     body: Json = {"model": call.model}
     turns = list(enumerate(dialogue.turns))
+    system: list[Json] = []
     if turns and _is_system_prompt(turns[0][1]):
         k, turn = turns.pop(0)
-        body["system"] = _blocks(turn, k, controls)
+        system = _blocks(turn, k, controls)
+    body["system"] = _with_preamble(system, dialogue.extra.get(PREAMBLE))
     body["messages"] = [_message(turn, k, controls) for k, turn in turns]
     if not is_count:
         body["max_tokens"] = call.stopping.max_tokens or DEFAULT_MAX_TOKENS
@@ -71,6 +74,18 @@ def request_body(call: Call, *, is_count: bool = False) -> bytes:
         both = isinstance(ours, dict) and isinstance(value, Mapping)
         body[key] = {**value, **ours} if both else value  # type: ignore[dict-item]
     return _json.encode({key: value for key, value in body.items() if value not in (None, [])})
+
+
+def _with_preamble(system: list[Json], preamble: object) -> list[Json]:
+    """What was taken off the front put back: whole blocks, and beginnings of blocks."""
+    for k, taken in preamble if isinstance(preamble, list | tuple) else ():
+        if isinstance(taken, Mapping):
+            system.insert(k, dict(taken))
+        elif k < len(system):
+            system[k] = {**system[k], "text": f"{taken}{system[k]['text']}"}
+        else:
+            system.append({"type": "text", "text": taken})
+    return system
 
 
 def _is_system_prompt(turn: Turn) -> bool:

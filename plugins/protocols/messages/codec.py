@@ -17,6 +17,7 @@ from tokenwire.plugins.protocols.messages.client import MessagesClient
 from tokenwire.plugins.protocols.messages.decode import decode_call
 from tokenwire.plugins.protocols.messages.encode import StreamReply
 from tokenwire.plugins.protocols.messages.reply_schema import Message, TokenCount
+from tokenwire.plugins.protocols.messages.settings import Settings
 from tokenwire.plugins.protocols.messages.unary import UnaryReply
 
 __all__ = ("COUNT_PATH", "MESSAGES_PATH", "MessagesCodec")
@@ -54,13 +55,14 @@ class MessagesCodec(Codec):
         "response_format": "output_config.format",
     }
 
-    def __init__(self, keys: Keyring) -> None:
+    def __init__(self, keys: Keyring, settings: Settings = Settings()) -> None:  # noqa: B008
         self._keys = keys
+        self._settings = settings
 
     def decode(self, request: HttpRequest) -> Call | Query:
         if request.path.endswith("/count_tokens"):
-            return Count(decode_call(request, self._keys, is_count=True))
-        return decode_call(request, self._keys)
+            return Count(decode_call(request, self._keys, self._settings, is_count=True))
+        return decode_call(request, self._keys, self._settings)
 
     def reply(self, call: Call, stamp: Stamp) -> Reply:
         kind = StreamReply if call.output.stream else UnaryReply

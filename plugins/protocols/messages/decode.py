@@ -34,10 +34,11 @@ from tokenwire.core.signing import Keyring
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.blocks import BlockReader
-from tokenwire.plugins.protocols.messages.call import MessagesCall
+from tokenwire.plugins.protocols.messages.call import MessagesCall, Shown
 from tokenwire.plugins.protocols.messages.raw import RawFields
+from tokenwire.plugins.protocols.messages.settings import Settings
 from tokenwire.plugins.protocols.messages.tools import read_choice, read_tools
-from tokenwire.plugins.protocols.messages.turns import TurnReader
+from tokenwire.plugins.protocols.messages.turns import PREAMBLE, TurnReader
 
 T = TypeVar("T", bound=Struct)
 
@@ -47,11 +48,14 @@ MIN_BUDGET: Final = 1024
 LEAST_TOP_P: Final = 1e-6
 USED: Final = frozenset(schema.Body.__struct_fields__)
 INTERLEAVED: Final = "interleaved-thinking"
+REDACTED: Final = "redact-thinking"
 TURN_FIELDS: Final = frozenset(schema.Turn.__struct_fields__)
 THINKING: Final = ("enabled", "adaptive", "disabled", "between_tools")
 
 
-def decode_call(request: HttpRequest, keys: Keyring, *, is_count: bool = False) -> Call:
+def decode_call(
+    request: HttpRequest, keys: Keyring, settings: Settings, *, is_count: bool = False
+) -> Call:
     """Raises RequestError, and nothing else, whatever the bytes."""
     value = read_object(request.body)
     body = to_struct(value, schema.Body)
@@ -61,7 +65,7 @@ def decode_call(request: HttpRequest, keys: Keyring, *, is_count: bool = False) 
             param="max_tokens",
             code="missing_field",
         )
-    return _Reader(request, keys, value, body).call()
+    return _Reader(request, keys, settings, value, body).call()
 
 
 @final
@@ -69,8 +73,14 @@ class _Reader:
     """One request: what its parts are read into, and what is left of them."""
 
     def __init__(
-        self, request: HttpRequest, keys: Keyring, value: dict[str, object], body: schema.Body
+        self,
+        request: HttpRequest,
+        keys: Keyring,
+        settings: Settings,
+        value: dict[str, object],
+        body: schema.Body,
     ) -> None:
+        self._settings = settings
         self._body = body
         self._ignored = Ignored()
         self._flags = _betas(request, self._ignored)
@@ -80,13 +90,19 @@ class _Reader:
         self._messages: list[schema.Json] = messages
         self._raw = RawFields(request.body)
         self._blocks = BlockReader(keys, self._ignored, self._raw)
-        self._turns = TurnReader(self._blocks, self._ignored)
+        self._turns = TurnReader(
+            self._blocks, self._ignored, drops_preamble=settings.billing_header == "drop"
+        )
 
     def call(self) -> Call:
         body = self._body
         dialogue = self._dialogue()
         user = self._part(body.metadata, schema.Metadata, "metadata")
-        kind = MessagesCall if self._blocks.needs else Call
+        thinking = self._thinking_shown()
+        more: dict[str, object] = {}
+        kind: type[Call] = Call
+        if self._blocks.needs or thinking != "whole":
+            kind, more = MessagesCall, {"thinking": thinking}
         return kind(
             model=body.model,
             dialogue=dialogue,
@@ -104,7 +120,16 @@ class _Reader:
             ignored=self._ignored.paths,
             unknown=self._ignored.unknown_paths,
             extra=self._extra,
+            **more,  # type: ignore[arg-type]
         )
+
+    def _thinking_shown(self) -> Shown:
+        given = self._body.thinking or {}
+        is_asked = any(flag.startswith(REDACTED) for flag in self._flags)
+        wish = self._settings.redact_thinking
+        if wish == "always" or (wish == "asked" and is_asked):
+            return "redacted"
+        return "omitted" if given.get("display") == "omitted" else "whole"
 
     def _dialogue(self) -> Dialogue:
         body = self._body
@@ -117,6 +142,9 @@ class _Reader:
         choice = self._part(body.tool_choice, schema.ToolChoiceParam, "tool_choice")
         self._read_turns()
         turns = self._turns.turns()
+        extra: schema.Json = {"tools": aside} if aside else {}
+        if self._turns.preamble:
+            extra[PREAMBLE] = self._turns.preamble
         return Dialogue(
             turns,
             tools=tools,
@@ -124,7 +152,7 @@ class _Reader:
             response_format=response_format,
             reasoning=reasoning,
             continue_final=_is_beginning(turns[-1]),
-            extra={"tools": aside} if aside else {},
+            extra=extra,
         )
 
     def _part(self, value: schema.Json | None, kind: type[T], name: str) -> T | None:
@@ -165,6 +193,11 @@ class _Reader:
         given = self._part(self._body.thinking, schema.ThinkingSettings, "thinking")
         if given is None:
             return ReasoningSettings(effort=effort)
+        if given.display is not None:
+            self._extra["thinking"] = {
+                **self._extra.get("thinking", {}),  # type: ignore[dict-item]
+                "display": given.display,
+            }
         match given.type:
             case "enabled":
                 budget = _budget(given.budget_tokens, self._body.max_tokens, self._flags)
@@ -210,12 +243,12 @@ def _budget(budget: int | None, max_tokens: int | None, flags: tuple[str, ...]) 
 
 
 def _betas(request: HttpRequest, ignored: Ignored) -> tuple[str, ...]:
-    """Beta flags are tolerated; the one that changes what is legal is used, the rest are listed."""
+    """Beta flags are tolerated; those that change something are used, the rest are listed."""
     header = request.headers.get("anthropic-beta")
     if not header:
         return ()
     flags = tuple(flag.strip() for flag in header.split(",") if flag.strip())
     for flag in flags:
-        if not flag.startswith(INTERLEAVED):
+        if not flag.startswith((INTERLEAVED, REDACTED)):
             ignored.add(f"anthropic-beta:{flag}")
     return flags

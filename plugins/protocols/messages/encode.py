@@ -33,6 +33,7 @@ from tokenwire.core.wire import Stamp, escape_breaks, json_text, sse
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
 from tokenwire.plugins.protocols.messages.errors import envelope
+from tokenwire.plugins.protocols.messages.hidden import hidden_block, sealed, shown
 from tokenwire.plugins.protocols.messages.signature import sign
 
 __all__ = ("StreamReply",)
@@ -63,6 +64,9 @@ class State(Struct, frozen=True, array_like=True):
     digest: tuple[bytes, bytes, int] | None
     reason: FinishReason | None
     matched: str | None
+    hidden: str | None = None
+    """Thinking so far that is to be sealed: it grows with the thinking, since no prefix of a sealed
+    text can be sealed by itself."""
 
 
 @final
@@ -76,19 +80,25 @@ class StreamReply(Reply):
         "_end",
         "_fingerprint",
         "_has_delta",
+        "_hidden",
         "_index",
         "_keys",
         "_kind",
         "_model",
         "_order",
         "_prefix",
+        "_shown",
         "_stamp",
+        "_tenant",
         "_tools",
         "_unread",
     )
 
     def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
         self._model = call.model
+        self._shown = shown(call)
+        self._tenant = call.identity.tenant
+        self._hidden: list[str] | None = None  # Thinking of the open block, to be sealed.
         self._stamp = stamp
         self._keys = keys
         self._order = Order()
@@ -117,6 +127,9 @@ class StreamReply(Reply):
 
     def _push(self, event: Event) -> bytes:
         if isinstance(event, PartDelta):
+            if self._hidden is not None and event.choice == 0:
+                self._hidden.append(event.text)
+                return b""
             raise CodecStateError(f"{event!r} while no part of choice 0 is open")
         self._order.step(event)
         match event:
@@ -143,6 +156,9 @@ class StreamReply(Reply):
                 return sse(escape_breaks(data), b"error")
 
     def _open(self, event: PartStart) -> bytes:
+        if event.kind == "reasoning" and self._shown != "whole":
+            self._kind, self._hidden = event.kind, []
+            return b""
         block: wire.Block
         match event.kind:
             case "text":
@@ -159,6 +175,8 @@ class StreamReply(Reply):
         return _sse(wire.BlockStart(self._index, block), b"content_block_start")
 
     def _close(self) -> bytes:
+        if self._hidden is not None:
+            return self._close_hidden(self._hidden)
         last = b""
         if self._digest is not None:
             self._read_thoughts()
@@ -172,6 +190,19 @@ class StreamReply(Reply):
         self._index += 1
         self._kind, self._prefix, self._digest = None, b"", None
         return last + end
+
+    def _close_hidden(self, texts: list[str]) -> bytes:
+        """All of the block at once: what it holds is not known before."""
+        data = sealed(self._keys, "".join(texts), self._fingerprint, self._tenant)
+        block = hidden_block(self._shown, data)
+        parts = [_sse(wire.BlockStart(self._index, _without_data(block)), b"content_block_start")]
+        if isinstance(block, wire.ThinkingBlock):
+            delta = wire.BlockDelta(self._index, wire.SignatureDelta(data))
+            parts.append(_sse(delta, b"content_block_delta"))
+        parts.append(_sse(wire.BlockStop(self._index), b"content_block_stop"))
+        self._index += 1
+        self._kind, self._hidden = None, None
+        return b"".join(parts)
 
     def _read_thoughts(self) -> None:
         """Why in batches: a call of the digest costs more than all the rest of a delta."""
@@ -200,6 +231,7 @@ class StreamReply(Reply):
             digest=self._digest.save() if self._digest is not None else None,
             reason=end.reason if end is not None else None,
             matched=end.matched if end is not None else None,
+            hidden=None if self._hidden is None else "".join(self._hidden),
         )
         return msgspec.to_builtins(state, builtin_types=(bytes,))
 
@@ -211,7 +243,8 @@ class StreamReply(Reply):
         self._kind, self._has_delta = saved.kind, saved.has_delta
         self._fingerprint = saved.fingerprint
         self._prefix = b""
-        if saved.kind is not None and saved.life == "open":
+        self._hidden = None if saved.hidden is None else [saved.hidden]
+        if saved.kind is not None and saved.life == "open" and self._hidden is None:
             self._prefix = _delta_prefix(saved.index, saved.kind)
         self._digest = None
         self._unread = []
@@ -221,6 +254,11 @@ class StreamReply(Reply):
         self._end = None
         if saved.reason is not None:
             self._end = Finished(0, saved.reason, saved.matched)
+
+
+def _without_data(block: wire.Block) -> wire.Block:
+    """As a stream begins it: a signature comes in a delta."""
+    return wire.ThinkingBlock("", "") if isinstance(block, wire.ThinkingBlock) else block
 
 
 def _sse(event: wire.StreamEvent, name: bytes) -> bytes:

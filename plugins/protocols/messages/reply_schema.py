@@ -22,6 +22,7 @@ __all__ = (
     "MessageStop",
     "OutputDetails",
     "Ping",
+    "RedactedBlock",
     "SignatureDelta",
     "StopDelta",
     "StopReason",
@@ -55,13 +56,17 @@ class ThinkingBlock(Struct, frozen=True, tag="thinking"):
     signature: str
 
 
+class RedactedBlock(Struct, frozen=True, tag="redacted_thinking"):
+    data: str
+
+
 class ToolUseBlock(Struct, frozen=True, tag="tool_use"):
     id: str
     name: str
     input: Raw
 
 
-Block: TypeAlias = TextBlock | ThinkingBlock | ToolUseBlock
+Block: TypeAlias = TextBlock | ThinkingBlock | RedactedBlock | ToolUseBlock
 
 
 class OutputDetails(Struct, frozen=True):

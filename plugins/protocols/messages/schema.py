@@ -5,7 +5,7 @@ Whatever else an object holds is found by comparing its keys.
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
@@ -60,6 +60,7 @@ class Metadata(Struct, frozen=True):
 class ThinkingSettings(Struct, frozen=True):
     type: str
     budget_tokens: int | None = None
+    display: Literal["summarized", "omitted"] | None = None
 
 
 class OutputFormat(Struct, frozen=True):

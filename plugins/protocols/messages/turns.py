@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast, final
 
+from msgspec.structs import replace
+
 from tokenwire.core.call import CacheMarker
 from tokenwire.core.dialogue import Part, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import RequestError
@@ -16,8 +18,12 @@ from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.blocks import BlockReader, Place
+from tokenwire.plugins.protocols.messages.preamble import NAME, volatile
 
-__all__ = ("TurnReader", "cache_ttl")
+__all__ = ("PREAMBLE", "TurnReader", "cache_ttl")
+
+PREAMBLE: Final = "preamble"
+"""Under this key a dialogue keeps what was taken off the front of its system prompt."""
 
 ROLES: Final = ("user", "assistant", "system")
 SPOT: Final = "messages[].content[]"
@@ -28,9 +34,22 @@ TTLS: Final = {"5m": 300, "1h": 3600}
 class TurnReader:
     """Grows the turns of one request."""
 
-    __slots__ = ("_blocks", "_extras", "_ignored", "_parts", "_roles", "_sealed", "markers")
+    __slots__ = (
+        "_blocks",
+        "_drops_preamble",
+        "_extras",
+        "_ignored",
+        "_parts",
+        "_roles",
+        "_sealed",
+        "markers",
+        "preamble",
+    )
 
-    def __init__(self, blocks: BlockReader, ignored: Ignored) -> None:
+    def __init__(self, blocks: BlockReader, ignored: Ignored, *, drops_preamble: bool) -> None:
+        self._drops_preamble = drops_preamble
+        self.preamble: list[tuple[int, object]] = []
+        """What of the system prompt is not for the model: (index of its block, text or block)."""
         self._blocks = blocks
         self._ignored = ignored
         self._roles: list[Role] = []
@@ -42,14 +61,30 @@ class TurnReader:
     def system(self, content: str | list[schema.Json]) -> None:
         """The system prompt, before any message."""
         if isinstance(content, str):
+            content = self._without_preamble(content, 0)
             if content:
                 self._add("system", Text(content))
         else:
             for k, block in enumerate(content):
                 place = Place("system", k, "system[]")
-                self._add("system", self._blocks.read(block, "system", place))
+                part = self._blocks.read(block, "system", place)
+                if isinstance(part, Text) and volatile(part.text):
+                    text = self._without_preamble(part.text, k)
+                    if not text and self.preamble:
+                        self.preamble[-1] = (k, block)
+                        continue
+                    part = replace(part, text=text)
+                self._add("system", part)
                 self._mark(block, place)
         self._sealed = len(self._roles)
+
+    def _without_preamble(self, text: str, k: int) -> str:
+        found = volatile(text) if self._drops_preamble else ""
+        if not found:
+            return text
+        self._ignored.add(f"system.{NAME}")
+        self.preamble.append((k, found))
+        return text[len(found) :]
 
     def message(self, index: int, turn: schema.Turn, unknown: Mapping[str, object]) -> None:
         role = turn.role

@@ -27,6 +27,7 @@ from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
 from tokenwire.plugins.protocols.messages.errors import envelope
+from tokenwire.plugins.protocols.messages.hidden import hidden_block, sealed, shown
 from tokenwire.plugins.protocols.messages.signature import sign
 
 __all__ = ("UnaryReply",)
@@ -42,10 +43,12 @@ class UnaryReply(Reply):
 
     content_type = "application/json"
 
-    __slots__ = ("_events", "_keys", "_model", "_order", "_stamp")
+    __slots__ = ("_events", "_keys", "_model", "_order", "_shown", "_stamp", "_tenant")
 
     def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
         self._model = call.model
+        self._shown = shown(call)
+        self._tenant = call.identity.tenant
         self._stamp = stamp
         self._keys = keys
         self._order = Order()
@@ -81,6 +84,9 @@ class UnaryReply(Reply):
         match part.kind:
             case "text":
                 return wire.TextBlock(part.text)
+            case "reasoning" if self._shown != "whole":
+                data = sealed(self._keys, part.text, fingerprint, self._tenant)
+                return hidden_block(self._shown, data)
             case "reasoning":
                 digest = TextDigest()
                 digest.push(part.text)

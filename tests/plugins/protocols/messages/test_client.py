@@ -206,7 +206,11 @@ FULL = Call(
             CacheMarker(3, 2),
         )
     ),
-    extra={"service_tier": "auto", "thinking": {"display": "omitted"}, "metadata": {"team": "a"}},
+    extra={
+        "service_tier": "auto",
+        "thinking": {"display": "summarized"},
+        "metadata": {"team": "a"},
+    },
 )
 
 

@@ -317,10 +317,18 @@ def test_foreign_thinking_is_tolerated_and_listed(decode):
         Reasoning("", redacted="b3BhcXVl"),
         Text("b"),
     )
-    assert call.ignored == (
+    assert call.ignored == ("messages[].content[].signature",)
+    sealed = Need("sealed", "b3BhcXVl")
+    assert call.needs == (sealed,)
+    foreign = call.resolve({sealed: None})
+    assert foreign.dialogue == call.dialogue
+    assert foreign.ignored == (
         "messages[].content[].signature",
         "messages[].content[][type=redacted_thinking]",
     )
+    ours = call.resolve({sealed: b"seen"})
+    assert ours.dialogue.turns[1].parts[2] == Reasoning("seen")
+    assert ours.ignored == call.ignored
 
 
 @pytest.mark.parametrize(
@@ -344,7 +352,7 @@ def test_foreign_thinking_is_tolerated_and_listed(decode):
             {"type": "adaptive", "display": "omitted"},
             None,
             ReasoningSettings("adaptive"),
-            ("thinking.display",),
+            (),
         ),
         (
             {"type": "between_tools"},

@@ -30,8 +30,31 @@ REPLIES = sorted((GOLDEN / "replies").glob("*.events.json"))
 Kept = Started | PartStart | PartDelta | PartEnd | Finished | Usage
 
 
+def lean(value):
+    """Without fields that have their default, so that a new one changes no file."""
+    if isinstance(value, msgspec.Struct):
+        kept = {
+            field.encode_name: lean(getattr(value, field.name))
+            for field in msgspec.structs.fields(value)
+            if getattr(value, field.name) != field.default
+        }
+        tag = value.__struct_config__.tag
+        return {"type": tag, **kept} if tag is not None else kept
+    if isinstance(value, (list, tuple)):
+        return [lean(item) for item in value]
+    if isinstance(value, dict):
+        return {key: lean(item) for key, item in value.items()}
+    return value
+
+
 def pretty(value: object) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(lean(value)), indent=2) + b"\n"
+
+
+def plain(call):
+    """As a Call, whatever more the codec keeps of it."""
+    names = (field.name for field in msgspec.structs.fields(Call))
+    return Call(**{name: getattr(call, name) for name in names})
 
 
 def check(path: Path, data: bytes) -> None:
@@ -47,7 +70,7 @@ def test_requests(codec, path):
     check(expected, pretty(call))
     written = msgspec.json.decode(expected.read_bytes(), type=Call)
     again = codec.decode(request(written))
-    assert replace(again, ignored=written.ignored, unknown=written.unknown) == written
+    assert replace(plain(again), ignored=written.ignored, unknown=written.unknown) == written
     assert codec.decode(request(codec.decode(request(written)))) == codec.decode(request(written))
 
 
