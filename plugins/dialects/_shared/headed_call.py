@@ -6,6 +6,7 @@ out as they were written, while they come, and the call ends where their JSON do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, final
 
@@ -17,9 +18,9 @@ from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.json_stream import CursorState, JsonCursor
 
-__all__ = ("HeadedCall", "Header", "SplitHeader")
+__all__ = ("HeadedCall", "Header", "HeaderShape")
 
-MAX_HEADER: Final = 1024
+MAX_HEADER: Final = 512
 """Characters before the arguments."""
 Place: TypeAlias = Literal["header", "arguments"]
 
@@ -33,6 +34,14 @@ SplitHeader: TypeAlias = Callable[[str], Header | None]
 """The header's text, up to the arguments, to its parts; None where it is no header."""
 
 
+class HeaderShape(Struct, frozen=True):
+    """How a family writes headers. `begins` matches every beginning of one, so that other text is
+    told from it as soon as it differs."""
+
+    begins: re.Pattern[str]
+    split: SplitHeader
+
+
 class _State(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     place: Place
     header: str
@@ -44,12 +53,12 @@ class _State(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 @final
 class HeadedCall(CallReader):
-    """`split` takes the header apart."""
+    """See HeaderShape."""
 
     kind = "headed"
 
-    def __init__(self, tools: tuple[ToolSpec, ...], split: SplitHeader) -> None:
-        self._split = split
+    def __init__(self, tools: tuple[ToolSpec, ...], shape: HeaderShape) -> None:
+        self._shape = shape
         self._place: Place = "header"
         self._header = ""
         self._cursor = JsonCursor()
@@ -80,20 +89,23 @@ class HeadedCall(CallReader):
         return end, Outcome.BROKEN if end < len(text) else Outcome.MORE
 
     def _in_header(self, text: str, at: int, emit: Emitter) -> tuple[int, Outcome]:
-        room = MAX_HEADER - len(self._header)
-        brace = text.find("{", at, at + room)
-        end = min(len(text), at + room) if brace < 0 else brace
-        self._header += text[at:end]
-        self.held += text[at:end]
-        if brace < 0:
-            return end, Outcome.BROKEN if len(self._header) >= MAX_HEADER else Outcome.MORE
-        header = self._split(self._header)
-        if header is None:
-            return end, Outcome.BROKEN
-        emit.start_call(header.name, header.id)
+        # Why one by one: where a header ends to be one must not depend on how the text was cut.
+        while at < len(text) and text[at] != "{":
+            header = self._header + text[at]
+            if len(header) > MAX_HEADER or not self._shape.begins.fullmatch(header):
+                return at, Outcome.BROKEN
+            self._header = header
+            self.held += text[at]
+            at += 1
+        if at == len(text):
+            return at, Outcome.MORE
+        parts = self._shape.split(self._header)
+        if parts is None:
+            return at, Outcome.BROKEN
+        emit.start_call(parts.name, parts.id)
         self._place, self._header = "arguments", ""
         self.is_started, self.held = True, ""
-        return end, Outcome.MORE
+        return at, Outcome.MORE
 
     def save(self) -> object:
         return msgspec.to_builtins(_State(

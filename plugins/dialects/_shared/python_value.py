@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
-from tokenwire.plugins.dialects._shared.python_scalar import PREFIXES, scalar
+from tokenwire.plugins.dialects._shared.python_scalar import NUMBER, PREFIXES, scalar
 from tokenwire.plugins.dialects._shared.python_string import PythonString, StringState
 
 __all__ = ("MAX_WORD", "PythonValue", "ValueState")
@@ -87,9 +87,10 @@ class PythonValue:
         return at, "".join(out)
 
     def finish(self) -> str:
-        """The text ends here: what of it is certain."""
-        if self._place == "word":
-            return self._lead() + scalar(self._word)
+        """The text ends here: what of it is certain, which of words are the beginnings of numbers
+        (but for zero, with which hexadecimal ones begin)."""
+        if self._place == "word" and NUMBER.fullmatch(self._word) and self._word.strip("-0"):
+            return self._lead() + self._word
         return ""
 
     def _lead(self) -> str:

@@ -15,7 +15,7 @@ from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
 from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header
+from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header, HeaderShape
 from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
@@ -24,11 +24,12 @@ __all__ = ("FAMILIES",)
 
 CALLS: Final = "[TOOL_CALLS]"
 HEADER: Final = re.compile(r"\s*([^\s\[\]{}]+)\s*(?:\[CALL_ID\]([^\[\]{}]*))?(?:\[ARGS\])?\s*")
+BEGINS: Final = re.compile(r"\s*([^\s\[\]{}]+\s*(\[[A-Z_]*(\][^\[\]{}]*(\[[A-Z]*(\]\s*)?)?)?)?)?")
 LIST: Final = json_calls(JsonShape(ids=("id",), between=" \t\r\n,]}"))
 MARKERS: Final = (
     "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]",
     "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[TOOL_CONTENT]", "[/TOOL_RESULTS]", "[ARGS]",
-    "[CALL_ID]", "[IMG]",
+    "[CALL_ID]", "[IMG]", "<s>", "</s>",
 )  # fmt: skip
 
 
@@ -37,8 +38,11 @@ def _split(header: str) -> Header | None:
     return Header(found[1], (found[2] or "").strip() or None) if found else None
 
 
+HEADERS: Final = HeaderShape(BEGINS, _split)
+
+
 def _headed(tools: tuple[ToolSpec, ...]) -> CallReader:
-    return HeadedCall(tools, _split)
+    return HeadedCall(tools, HEADERS)
 
 
 def _either(tools: tuple[ToolSpec, ...]) -> CallReader:

@@ -12,24 +12,26 @@ from typing import Final
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header
+from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header, HeaderShape
 
 __all__ = ("SOLAR",)
 
 NAME: Final = "<|tool_call:name|>"
 ARGUMENTS: Final = "<|tool_call:args|>"
-HEADER: Final = re.compile(rf"(.*?){re.escape(NAME)}(.+){re.escape(ARGUMENTS)}\s*", re.DOTALL)
+HEADER: Final = re.compile(rf"([^<]*){re.escape(NAME)}([^<]+){re.escape(ARGUMENTS)}\s*")
+BEGINS: Final = re.compile(r"[^<\s]*(<[a-z_:|]*(>[^<\s]*(<[a-z_:|]*(>\s*)?)?)?)?")
 
 
 def _split(header: str) -> Header | None:
     found = HEADER.fullmatch(header)
-    if found is None or not found[2].strip():
-        return None
-    return Header(found[2].strip(), found[1].strip() or None)
+    return Header(found[2], found[1] or None) if found else None
+
+
+HEADERS: Final = HeaderShape(BEGINS, _split)
 
 
 def _call(tools: tuple[ToolSpec, ...]) -> CallReader:
-    return HeadedCall(tools, _split)
+    return HeadedCall(tools, HEADERS)
 
 
 SOLAR: Final = Format(

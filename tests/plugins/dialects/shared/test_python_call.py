@@ -85,6 +85,8 @@ def test_only_the_names_of_tools_begin_a_call_that_nothing_marks() -> None:
         ("[tide(port='Fa\\", '{"port": "Fa'),
         ("[tide(port=['a', ", '{"port": ["a"'),
         ("[tide(day=12", '{"day": 12'),
+        ("[tide(day=0", '{"day": '),
+        ("[tide(day=Tru", '{"day": '),
         ("[tide(day=1, po", '{"day": 1'),
         ("[tide(day=", '{"day": '),
     ],
