@@ -1,5 +1,5 @@
-"""Thinking that is sent sealed comes back: the model is given its own words again, of its own tenant
-and render alone. And the line that says who is billed does not reach the model."""
+"""Thinking that is sent sealed comes back: the model is given its own words again, of its own
+tenant and render alone. And the line that says who is billed does not reach the model."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def content(client: LocalClient, body: dict[str, Any], **headers: str) -> list[d
         return found
     blocks: list[dict[str, Any]] = []
     for line in response.body.decode().splitlines():
-        event = json.loads(line[6:]) if line.startswith("data: ") else {"type": ""}
+        event: Any = json.loads(line[6:]) if line.startswith("data: ") else {"type": ""}
         if event["type"] == "content_block_start":
             blocks.append(event["content_block"])
         elif event["type"] == "content_block_delta":
