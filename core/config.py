@@ -77,6 +77,8 @@ class ServerConfig(Struct, frozen=True):
     """Seconds of silence after which a stream gets a comment."""
     max_body: int = 32 * 1024 * 1024
     """Bytes of a request's body."""
+    max_background: int = 256
+    """Answers that a worker makes at a time while nobody need listen."""
     drain_timeout: float = 30.0
     """Seconds that running calls get at shutdown."""
     debug: bool = False
@@ -101,6 +103,8 @@ class CacheConfig(Struct, frozen=True):
     """Keep the exact ids of conversations, so that their next turn goes on from them."""
     history_ttl: float = 3600.0
     """Seconds."""
+    responses_ttl: float = 2_592_000.0
+    """Seconds that answers and conversations are kept which clients may ask for again."""
 
 
 class ParseConfig(Struct, frozen=True):

@@ -34,6 +34,7 @@ def check_server(server: ServerConfig, place: Place) -> None:
         "request_timeout": (server.request_timeout > 0, "seconds, more than 0"),
         "keepalive": (server.keepalive > 0, "seconds, more than 0"),
         "max_body": (server.max_body > 0, "bytes, more than 0"),
+        "max_background": (server.max_background >= 0, "a number, 0 or more"),
         "drain_timeout": (server.drain_timeout >= 0, "seconds, 0 or more"),
     }
     for key, (is_right, what) in wanted.items():
@@ -50,7 +51,7 @@ def check_server(server: ServerConfig, place: Place) -> None:
 def _check_cache(cache: CacheConfig, place: Place) -> None:
     if not PLUGIN_NAME.fullmatch(cache.type):
         raise place.at("type").wrong(cache.type, "wanted a store plugin's name")
-    for name in ("answers_ttl", "history_ttl"):
+    for name in ("answers_ttl", "history_ttl", "responses_ttl"):
         if not getattr(cache, name) > 0:
             raise place.at(name).wrong(getattr(cache, name), "wanted seconds, more than 0")
 

@@ -30,6 +30,7 @@ from tokenwire.core.run import RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.secrets import NO_KEYS, SecretWatch, keyring
 from tokenwire.core.served import AbsentModel, ServedModel
+from tokenwire.core.shelf import Shelf
 from tokenwire.core.signing import Keyring
 from tokenwire.core.token_history import TokenHistory
 from tokenwire.core.tokens import EngineStatus
@@ -40,6 +41,8 @@ log = logging.getLogger("tokenwire.deployment")
 
 KEYS_LOOK_S = 10.0
 """How often key files are looked at."""
+BACKGROUND_ENDS_S = 5.0
+"""What answers in the background get to be stored, once their engines have stopped."""
 NO_SETTINGS: Mapping[str, object] = {}
 
 
@@ -116,6 +119,8 @@ class Deployment:
             settings=RunSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
             keys=self._services.keys,
             media=server.media,
+            shelf=Shelf(self.store, self.config.cache.responses_ttl),
+            max_background=server.max_background,
         )
 
     def _all(self, kind: str) -> list[Any]:
@@ -233,6 +238,7 @@ class Deployment:
         await asyncio.gather(*tasks, return_exceptions=True)
         dispatchers = [model.dispatcher for model in self._served if model.dispatcher is not None]
         await asyncio.gather(*(dispatcher.drain(timeout_s) for dispatcher in dispatchers))
+        await self.flow.close(BACKGROUND_ENDS_S)
         if self._answers is not None:
             await self._answers.close()
         if self._history is not None:

@@ -20,13 +20,15 @@ from tokenwire.core.answer_record import relabel, stopped
 from tokenwire.core.answers import AnswerCache
 from tokenwire.core.call import Call, Identity
 from tokenwire.core.config import MediaConfig
+from tokenwire.core.detached import Detached
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.keeper import Keeper
 from tokenwire.core.lookups import Lookups
 from tokenwire.core.media_fetch import MediaFetcher
 from tokenwire.core.model_table import ModelTable
 from tokenwire.core.needs import Needs
-from tokenwire.core.ports.codec import Codec
+from tokenwire.core.ports.codec import Codec, KeptReply, Reply
 from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import Observer
 from tokenwire.core.recent import RecentPrompts
@@ -34,10 +36,13 @@ from tokenwire.core.routes import RouteTable
 from tokenwire.core.run import Run, RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
+from tokenwire.core.shelf import Shelf
 from tokenwire.core.signing import Keyring
+from tokenwire.core.stored import GetStored
 from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
 from tokenwire.core.tale import Tale
 from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
+from tokenwire.core.truncation import fitted
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
 from tokenwire.core.work import Work, request_ids
 
@@ -67,20 +72,32 @@ class Flow:
         settings: RunSettings | None = None,
         keys: Keyring | None = None,
         media: MediaConfig | None = None,
+        shelf: Shelf | None = None,
+        max_background: int = 256,
     ) -> None:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
-        of deterministic calls."""
+        of deterministic calls; `shelf` those that clients may ask for again."""
         self.routes = RouteTable(codecs)
         self._observers = tuple(observers)
         self._models = ModelTable(models, absent)
         keys = keys or Keyring([token_bytes(32)])
-        self._needs = Needs(keys, MediaFetcher(media or MediaConfig()))
-        self._lookups = Lookups(self._models, codecs, keys, self._needs)
+        self._settings = settings or RunSettings()
+        self._shelf = shelf
+        self._detached: Detached | None = None
+        if shelf is not None:
+            self._detached = Detached(shelf, max_background, self._settings.keepalive_s)
+        stored = self._detached.lookups if self._detached is not None else None
+        self._needs = Needs(keys, MediaFetcher(media or MediaConfig()), shelf)
+        self._lookups = Lookups(self._models, codecs, keys, self._needs, stored)
         self._guards = tuple(guards)
         self._scripts = scripts
         self._recent = recent
         self._answers = answers
-        self._settings = settings or RunSettings()
+
+    async def close(self, timeout_s: float) -> None:
+        """What is made in the background ends and is stored. Engines are stopped before."""
+        if self._detached is not None:
+            await self._detached.background.close(timeout_s)
 
     async def handle(self, request: HttpRequest, exchange: Exchange) -> None:
         """Answer, whatever comes. Raises nothing but CancelledError."""
@@ -118,6 +135,9 @@ class Flow:
     ) -> None:
         identity = await self._admit(request)
         asked = codec.decode(request)
+        if isinstance(asked, GetStored) and asked.stream and self._detached is not None:
+            await self._detached.lookups.follow(asked, identity, exchange)
+            return
         if not isinstance(asked, Call):
             result = await self._lookups.answer(asked, identity, stamp)
             await _reply(exchange, codec.answer(asked, result), stamp.id)
@@ -174,6 +194,9 @@ class Flow:
         prompt = (
             prompts[0] if prompts else await model.prompt(call, stamp.time, tail=tail, spans=keeps)
         )
+        if call.truncate:
+            render = partial(model.prompt, now=stamp.time, tail=tail, spans=keeps)
+            call, prompt = await fitted(call, prompt, model.jobs.context_length(card), render)
         if self._recent is not None:
             self._recent.keep(stamp.id, prompt, model.renderer.tokenizer)
         seed = int.from_bytes(stamp.entropy[:8], "little", signed=True)
@@ -189,34 +212,45 @@ class Flow:
         work = Work(
             codec, call, exchange, stamp, model, prompt, planned, began, prompts=prompts, more=more
         )
+        if call.keeping is not None and call.keeping.background and self._detached is not None:
+            await self._detached.start(work, partial(self._answer, scripted=bool(name)))
+        else:
+            await self._answer(work, codec.reply(call, stamp), scripted=bool(name))
+
+    async def _answer(self, work: Work, reply: Reply, *, scripted: bool) -> None:
+        """From the cache where it may be, else from the engine."""
+        call, planned = work.call, work.planned
         key = None
         # Why not with a script: it may be replaced under the same name. Nor with several prompts:
         # what is kept is the answer to one job.
-        if self._answers is not None and not name and not more:
-            revision = model.revision or card.revision
-            key = answer_key(planned.job, call, prompt.fingerprint, revision=revision)
+        if self._answers is not None and not scripted and not work.more:
+            revision = work.model.revision or work.model.engine().card.revision
+            key = answer_key(planned.job, call, work.prompt.fingerprint, revision=revision)
         if self._answers is None or key is None:
-            await self._go(work)
+            await self._go(work, reply)
             return
         async with self._answers.flight(key, call.identity.tenant) as flight:
             if flight.answer is not None:
-                await self._go(work, answer=relabel(flight.answer, planned.job.job))
+                await self._go(work, reply, answer=relabel(flight.answer, planned.job.job))
                 return
             record: list[TokenDelta] = []
-            if await self._go(work, record=record):
+            if await self._go(work, reply, record=record):
                 flight.keep(record, n=planned.job.n)
 
     async def _go(
         self,
         work: Work,
+        reply: Reply,
         *,
         answer: Sequence[TokenDelta] | None = None,
         record: list[TokenDelta] | None = None,
     ) -> bool:
         """Run it and tell of it, however it ends -> whether it ended well."""
-        call, codec, job = work.call, work.codec, work.planned.job
+        call, job = work.call, work.planned.job
         dispatcher = work.model.engine()
-        reply = codec.reply(call, work.stamp)
+        keeper = None
+        if call.keeping is not None and self._shelf is not None and isinstance(reply, KeptReply):
+            keeper = Keeper(self._shelf, reply, call)
         stream = AnswerStream(
             work.generation(),
             reply,
@@ -225,7 +259,7 @@ class Flow:
             credit=None if job.credit is None else partial(dispatcher.credit, job.job),
             record=record,
         )
-        run = Run(work, reply, stream, self._settings, answer=answer)
+        run = Run(work, reply, stream, self._settings, answer=answer, keeper=keeper)
         tale = Tale(self._observers, work.started())
         outcome, status = "ok", 200
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import final
 
 from msgspec.structs import replace
@@ -19,10 +20,10 @@ from tokenwire.core.call import (
 )
 from tokenwire.core.capabilities import capabilities_of
 from tokenwire.core.echo import spelled
-from tokenwire.core.errors import RequestError
+from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.model_table import ModelTable
-from tokenwire.core.parsing import parse
 from tokenwire.core.needs import Needs
+from tokenwire.core.parsing import parse
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.queries import (
@@ -38,7 +39,9 @@ from tokenwire.core.queries import (
     Tokenized,
 )
 from tokenwire.core.signing import Keyring
+from tokenwire.core.stored_lookups import StoredLookups
 from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.truncation import fitted
 from tokenwire.core.wire import HttpRequest, Stamp
 
 __all__ = ("Lookups",)
@@ -49,8 +52,15 @@ class Lookups:
     """Made once; holds no state of any request."""
 
     def __init__(
-        self, models: ModelTable, codecs: Sequence[Codec], keys: Keyring, needs: Needs
+        self,
+        models: ModelTable,
+        codecs: Sequence[Codec],
+        keys: Keyring,
+        needs: Needs,
+        stored: StoredLookups | None = None,
     ) -> None:
+        """`stored` None: nothing is stored."""
+        self._stored = stored
         self._models = models
         self._needs = needs
         self._codecs = {codec.name: codec for codec in codecs}
@@ -75,6 +85,10 @@ class Lookups:
                 return parse(query, self._models.find, self._keys)
             case Capabilities():
                 return self._capabilities(query)
+            case _:
+                if self._stored is None:
+                    raise RequestError("nothing is stored here", kind=ErrorKind.NOT_FOUND)
+                return await self._stored.answer(query, identity, stamp)
 
     def _list_models(self) -> tuple[ModelInfo, ...]:
         return tuple(model.info() for model in self._models.each())
@@ -86,7 +100,11 @@ class Lookups:
         model = self._models.find(query.call.model)
         asked = replace(query.call.identity, tenant=identity.tenant)
         call = await self._needs.meet(replace(query.call, identity=asked), model)
-        return len((await model.prompt(call, stamp.time)).ids)
+        prompt = await model.prompt(call, stamp.time)
+        if call.truncate:
+            context = model.info().context_length
+            prompt = (await fitted(call, prompt, context, partial(model.prompt, now=stamp.time)))[1]
+        return len(prompt.ids)
 
     async def _tokenize(self, query: Tokenize, stamp: Stamp) -> Tokenized:
         if query.request is not None:

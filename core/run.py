@@ -11,6 +11,7 @@ from msgspec import Struct
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.events import Failed
 from tokenwire.core.exchange import ClientGone
+from tokenwire.core.keeper import Keeper
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.stream import AnswerStream
 from tokenwire.core.tokens import AbortReason, TokenDelta
@@ -50,8 +51,10 @@ class Run:
         settings: RunSettings,
         *,
         answer: Sequence[TokenDelta] | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """`answer`: deltas to play instead of asking the engine."""
+        """`answer`: deltas to play instead of asking the engine. `keeper` keeps a copy, before the
+        client has the end of it."""
         self._work = work
         self._exchange = work.exchange
         self._dispatcher = work.model.engine()
@@ -60,6 +63,8 @@ class Run:
         self._stream = stream
         self._answer = answer
         self._settings = settings
+        self._keeper = keeper
+        stream.holds_end = keeper is not None
         self._headers = work.headers(is_cached=answer is not None)
         self._started = False
         self._reason = AbortReason.CLIENT  # Why the engine is told to stop, if it is.
@@ -114,6 +119,7 @@ class Run:
         if stream.failed is not None:
             raise error_of(stream.failed)
         body = stream.take()
+        await self._settle()
         await self._exchange.reply(
             HttpReply(200, self._reply.content_type, body, dict(self._headers))
         )
@@ -128,7 +134,9 @@ class Run:
             if stream.failed is not None:
                 if not self._started:
                     raise error_of(stream.failed)
-                await exchange.send(self._reply.push(stream.failed))
+                data = self._reply.push(stream.failed)
+                await self._settle()
+                await exchange.send(data)
                 break
             data = stream.take()
             if not data and not is_awake:
@@ -136,12 +144,19 @@ class Run:
             if data:
                 if not self._started:
                     await self._start()
+                if stream.is_over:
+                    await self._settle()
                 await exchange.send(data)
                 stream.taken()
                 stream.direct = exchange.push
             if stream.is_over and not stream.has_bytes:
                 break
         await exchange.finish()
+
+    async def _settle(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            await keeper.settle(is_good=self._stream.generation.failed is None)
 
     async def _start(self) -> None:
         self._started = True

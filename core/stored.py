@@ -1,6 +1,6 @@
-"""What is kept of answers and conversations, and what may be asked of them. Knows no store, no wire.
+"""What is kept of answers and conversations, and what may be asked of them. No store, no wire.
 
-Items are JSON of the protocol that stored them, byte for byte; here they only have ids and an order.
+Items are JSON of the protocol that stored them; here they only have ids and an order.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 __all__ = (
     "AddItems",
+    "AnswerStatus",
     "CancelStored",
     "CreateConversation",
     "DeleteItem",

@@ -62,6 +62,8 @@ class AnswerStream:
         """The client has left: nothing more is made for it."""
         self.direct: Callable[[bytes], bool] | None = None
         """Takes bytes at once, or says False; set when the connection can."""
+        self.holds_end = False
+        """The last bytes wait for the connection's side, which has something to do before."""
         self._reply = reply
         self._push = reply.push
         self._stream = stream
@@ -127,6 +129,8 @@ class AnswerStream:
             return  # Why: the connection is sending, and will look again.
         if self._stream:
             chunks, direct = self._chunks, self.direct
+            if self.holds_end and self.is_over:
+                direct = None
             if chunks and direct is not None and direct(self._joined()):
                 chunks.clear()
                 self._active_at = self._last_at

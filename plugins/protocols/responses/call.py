@@ -6,7 +6,7 @@ reading the input again, this time behind what came before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -18,7 +18,7 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.stored import StoredAnswer, StoredConversation, StoredItem
 from tokenwire.plugins.protocols.responses.ids import response_of
-from tokenwire.plugins.protocols.responses.items import ItemReader
+from tokenwire.plugins.protocols.responses.items import ItemReader, Look, reference
 from tokenwire.plugins.protocols.responses.schema import Json
 
 __all__ = ("ResponsesCall", "read_input", "read_turns")
@@ -54,11 +54,12 @@ class ResponsesCall(Call, frozen=True):
             context = self._previous(found)
         if self.conversation is not None and not context:
             context = self._talk(found)
-        reader = ItemReader(Ignored(), _lookup(context, found))
-        turns, needs = read_turns(self, context, reader)
+        look = _lookup(context, found)
+        call = replace(self, context=context, input=_substituted(self.input, look))
+        reader = ItemReader(Ignored(), look)
+        turns, needs = read_turns(call, context, reader)
         return replace(
-            self,
-            context=context,
+            call,
             dialogue=replace(self.dialogue, turns=turns),
             needs=tuple(need for need in needs if need not in found),
             ignored=tuple(dict.fromkeys((*self.ignored, *reader.ignored.paths))),
@@ -93,10 +94,9 @@ class ResponsesCall(Call, frozen=True):
         return talk.items
 
 
-def _lookup(
-    context: tuple[StoredItem, ...], found: Mapping[Need, object]
-) -> Callable[[Need], object]:
-    """Of a need: what was found; of a referred item: the item, wherever it stands."""
+def _lookup(context: tuple[StoredItem, ...], found: Mapping[Need, object]) -> Look:
+    """Of a need: what was found; of a referred item (its id as the `ref`): the item, wherever it
+    stands."""
     known = {item.id: item.data for item in context}
 
     def look(need: Need) -> object:
@@ -115,6 +115,24 @@ def _lookup(
         return None
 
     return look
+
+
+def _substituted(data: bytes, look: Look) -> bytes:
+    """The input with the items that are referred to in it. Why written anew: what is kept of this
+    call must not depend on what it referred to."""
+    items = read_input(data)
+    found = [look(Need("response", id_)) if (id_ := reference(item)) else ... for item in items]
+    for k, (item, one) in enumerate(zip(items, found, strict=True)):
+        if one is None:
+            raise RequestError(
+                f"input[{k}].id: there is no item {str(item['id'])[:100]!r} here, or no more",
+                param=f"input[{k}].id",
+                code="item_not_found",
+            )
+    if all(one is ... for one in found):
+        return data
+    new = [item if one is ... else one for item, one in zip(items, found, strict=True)]
+    return msgspec.json.encode(new)
 
 
 def read_input(data: bytes) -> list[Json]:

@@ -1,4 +1,4 @@
-"""The codec turned round: Calls to request bytes, reply bytes to events. Pure; the tests' oracle."""
+"""The codec turned round: Calls to request bytes, reply bytes to events. The tests' oracle."""
 
 from __future__ import annotations
 

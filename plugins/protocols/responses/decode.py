@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Hints, Identity, Keeping, Output, Sampling, Stopping
-from tokenwire.core.dialogue import Dialogue, ReasoningSettings
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ToolSpec
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
@@ -114,7 +114,9 @@ class _Reader:
         turns, needs = read_turns(call, (), reader)
         if not turns and not needs:
             raise RequestError(
-                "input is missing: a string, or a list of items", param="input", code="missing_field"
+                "input is missing: a string, or a list of items",
+                param="input",
+                code="missing_field",
             )
         return replace(
             call,
@@ -149,7 +151,7 @@ class _Reader:
 
     def _dialogue(self) -> Dialogue:
         request = self._request
-        tools = ()
+        tools: tuple[ToolSpec, ...] = ()
         if request.tools:
             tools = read_tools(request.tools, self._given["tools"], self._ignored)
         text = self._part(request.text, TextConfig, "text")

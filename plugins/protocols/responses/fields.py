@@ -17,7 +17,11 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("input[].content[].input_text", "used", ""),
     ("input[].content[].output_text", "used", "Of an earlier answer; annotations have no effect."),
     ("input[].content[].refusal", "used", "Read as text."),
-    ("input[].content[].input_image", "used", "By URL or data URL, where the model takes pictures."),
+    (
+        "input[].content[].input_image",
+        "used",
+        "By URL or data URL, where the model takes pictures.",
+    ),
     ("input[].content[].input_file", "used", "file_data or file_url; text files become text."),
     ("input[].content[].input_audio", "used", "Where the model takes recordings."),
     ("input[].content[].file_id", "refused", "There are no uploaded files: send the data."),

@@ -7,8 +7,8 @@ says so in `extra["item"]`; items of kinds that are not run here are kept as Opa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 import msgspec
 
@@ -28,10 +28,10 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth
 from tokenwire.plugins.protocols.responses.ids import response_of
-from tokenwire.plugins.protocols.responses.parts import read_content
+from tokenwire.plugins.protocols.responses.parts import Look, PartReader
 from tokenwire.plugins.protocols.responses.schema import Json
 
-__all__ = ("ITEM", "ItemReader")
+__all__ = ("ITEM", "ItemReader", "Look", "reference")
 
 ITEM: Final = "item"
 """Of an Opaque part: a whole item. In the `extra` of a message's first part: the item's fields."""
@@ -42,8 +42,6 @@ QUIET: Final = frozenset(("id", "status", "type", "phase", "namespace", "caller"
 """Fields of items that have no effect on a prompt, and are ours or common."""
 REASONING: Final = QUIET | {"summary", "content", "encrypted_content"}
 LISTED_AT: Final = "input[]"
-
-Look: TypeAlias = Callable[[Need], object]
 
 _arguments: Final = msgspec.json.Decoder(dict[str, object])
 
@@ -56,11 +54,12 @@ class ItemReader:
     """`read` each item, then take `turns`."""
 
     def __init__(self, ignored: Ignored, look: Look = _nothing) -> None:
-        """`look`: what a need's answer is: an item for a referred one, bytes for what was sealed;
-        None where there is none, `...` where nobody knows yet."""
+        """`look`: what a need's answer is: bytes; None where there are none, `...` where nobody
+        knows yet."""
         self.ignored = ignored
         self.needs: list[Need] = []
         self._look = look
+        self._parts = PartReader(ignored, self.needs, look)
         self._turns: list[Turn] = []
         self._open: list[Part] = []  # The assistant's turn that is still growing.
         self._aside: list[Part] = []  # Opaque items that wait for a turn to stand in.
@@ -91,8 +90,13 @@ class ItemReader:
     def read(self, item: Json, at: str) -> None:
         """Raises RequestError."""
         kind = item.get("type")
-        if kind is None:
-            kind = "message" if "role" in item else "item_reference" if "id" in item else None
+        if (id_ := reference(item)) is not None:
+            # Why of its response: an item's id says to which it belongs.
+            self.needs.append(Need("response", response_of(id_)))
+            self._open.append(Opaque(ITEM, item))
+            return
+        if kind is None and "role" in item:
+            kind = "message"
         match kind:
             case "message":
                 self._message(item, at)
@@ -104,8 +108,6 @@ class ItemReader:
                 self._result(item, at)
             case "reasoning":
                 self._reasoning(item, at)
-            case "item_reference":
-                self._reference(item, at)
             case str():
                 self._hosted(item, kind)
             case _:
@@ -123,7 +125,7 @@ class ItemReader:
                 param=f"{at}.role",
                 code="invalid_type",
             )
-        parts = read_content(item.get("content"), f"{at}.content", self.ignored, self.needs)
+        parts = self._parts.read(item.get("content"), f"{at}.content")
         rest = self._rest(item, "role", "content")
         if role == "assistant":
             self._said(parts, rest)
@@ -166,7 +168,7 @@ class ItemReader:
         if id_ not in self._names and self._unanswerable is None:
             self._unanswerable = (at, id_)
         output = item.get("output")
-        parts = read_content(output, f"{at}.output", self.ignored, self.needs)
+        parts = self._parts.read(output, f"{at}.output")
         used = ("call_id", "output") if parts or output == [] else ("call_id",)
         extra = self._rest(item, *used)
         if extra.get("type") == "function_call_output":
@@ -195,23 +197,6 @@ class ItemReader:
             self.ignored.add(f"{LISTED_AT}.encrypted_content")
         return ""
 
-    def _reference(self, item: Json, at: str) -> None:
-        id_ = _string(item, "id", at)
-        found = self._look(Need("response", id_))
-        if isinstance(found, dict):
-            self.read(found, at)
-            return
-        if found is ...:
-            # Why of its response: an item's id says to which it belongs.
-            self.needs.append(Need("response", response_of(id_)))
-            self._open.append(Opaque(ITEM, item))
-            return
-        raise RequestError(
-            f"{at}.id: there is no item {id_[:100]!r} here, or no more",
-            param=f"{at}.id",
-            code="item_not_found",
-        )
-
     def _hosted(self, item: Json, kind: str) -> None:
         self.ignored.add(f"{LISTED_AT}.{kind[:64]}")
         (self._open if self._open else self._aside).append(Opaque(ITEM, item))
@@ -237,6 +222,14 @@ class ItemReader:
         else:
             self._turns.append(Turn("assistant", (*self._aside, *parts)))
             self._aside = []
+
+
+def reference(item: Json) -> str | None:
+    """The id of the item that this one stands for."""
+    kind, id_ = item.get("type"), item.get("id")
+    if isinstance(id_, str) and (kind == "item_reference" or (kind is None and "role" not in item)):
+        return id_
+    return None
 
 
 def _is_object(text: str) -> bool:

@@ -217,9 +217,7 @@ class Machine(KeptReply):
         """The whole response, as far as it is made."""
         items: list[Json | Raw] = [*self._done]
         items += [item_json(item) for item in (self._last, self._item) if item is not None]
-        return self._envelope.body(
-            self._status, items, usage=self._usage, failed=self._failed
-        )
+        return self._envelope.body(self._status, items, usage=self._usage, failed=self._failed)
 
     def stored(self) -> StoredAnswer:
         is_over = self._order.is_over

@@ -227,7 +227,9 @@ def _tool(tool: ToolSpec) -> Json:
             syntax, text = tool.grammar.syntax, tool.grammar.text
             body["format"] = {"type": "grammar", "syntax": syntax, "definition": text}
     else:
-        body["parameters"] = ANY_OBJECT if tool.parameters is None else Raw(tool.parameters.encode())
+        body["parameters"] = (
+            ANY_OBJECT if tool.parameters is None else Raw(tool.parameters.encode())
+        )
         body["strict"] = tool.strict
     return body | dict(tool.extra)
 
@@ -262,5 +264,3 @@ def _text(wanted: ResponseFormat) -> Json | None:
     if wanted.strict is not None:
         format_["strict"] = wanted.strict
     return {"format": format_}
-
-

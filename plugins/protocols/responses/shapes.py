@@ -107,9 +107,10 @@ def item_json(item: Item) -> Json:
     match item.kind:
         case "message":
             body["role"] = "assistant"
-            body["content"] = [text_part(item)] if item.status != "in_progress" else []
+            is_new = item.status == "in_progress" and not item.texts
+            body["content"] = [] if is_new else [text_part(item)]
         case "reasoning":
-            text = item.text if item.status != "in_progress" else ""
+            text = item.text
             shown = [{"type": "summary_text", "text": text}] if item.is_summary and text else []
             body["summary"] = shown
             if not item.is_summary:
