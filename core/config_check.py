@@ -56,7 +56,7 @@ def _check_model(model: ModelConfig, host: Host, place: Place) -> list[str]:
 def _check_reasoning(model: ModelConfig, host: Host, place: Place) -> None:
     """As far as it is known what will read it: the parser that is named, or that has the dialect's
     name; of the dialect `auto`, any parser that could be chosen."""
-    dialect, _ = pick(None, model.dialect, installed=frozenset(host.dialects))
+    dialect, _ = pick(model.dialect, installed=frozenset(host.dialects))
     use = model.parser or PluginUse(dialect)
     names = [use.plugin] if use.plugin in host.parsers else []
     if model.parser is None and model.dialect == "auto":
@@ -79,10 +79,7 @@ def _check_reasoning(model: ModelConfig, host: Host, place: Place) -> None:
 def _check_dialect(dialect: str, host: Host, place: Place) -> None:
     if dialect == "auto":
         return
-    try:
-        name, _ = pick(None, dialect, installed=frozenset(host.dialects))
-    except ConfigError as error:
-        raise place.error(str(error)) from error
+    name, _ = pick(dialect, installed=frozenset(host.dialects))
     if name not in host.dialects:
         known = nearest(dialect, (*host.dialects, *ALIASES))
         raise place.wrong(dialect, f"no dialect '{dialect}' is installed{known}")

@@ -1,68 +1,88 @@
-"""Which dialect a configured name means, and which one a chat template asks for. Builds nothing."""
+"""Which dialect a configured name means, and which one a checkpoint asks for. Builds nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tokenwire.core.errors import ConfigError
+from msgspec import Struct
 
-__all__ = ("ALIASES", "pick")
+from tokenwire.core.ports.dialect import Dialect
+
+__all__ = ("ALIASES", "NO_SIGNS", "Signs", "model_types", "pick")
 
 ALIASES: Final[Mapping[str, str]] = {
     "chatml": "hermes",
+    "deepseek_r1": "deepseek_v3",
+    "gpt_oss": "harmony",
     "hermes+think": "hermes",
     "qwen2.5": "hermes",
     "qwen3": "hermes",
+    "qwen3.5": "qwen3_coder",
     "sentencepiece": "plain",
 }
 """Other names of dialects."""
-PLANNED: Final = frozenset({"harmony", "json_array", "kimi", "llama3_json", "qwen3_coder"})
-"""Families that have a name but no plugin."""
 
 
-NO_FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {}
+class Signs(Struct, frozen=True):
+    """What a checkpoint shows of its family."""
+
+    template: str | None = None
+    """Its chat template."""
+    model_types: frozenset[str] = frozenset()
+    """What its config.json says: model_type, its text model's, architectures."""
+
+
+NO_SIGNS: Final = Signs()
+
+
+def model_types(config: Mapping[str, object]) -> frozenset[str]:
+    """Of a config.json."""
+    inner = config.get("text_config")
+    found = [config.get("model_type"), inner.get("model_type") if isinstance(inner, dict) else None]
+    architectures = config.get("architectures")
+    found += architectures if isinstance(architectures, list) else []
+    return frozenset(name for name in found if isinstance(name, str))
 
 
 def pick(
-    template_source: str | None,
     name: str,
+    signs: Signs = NO_SIGNS,
     *,
-    families: Mapping[str, tuple[str, ...]] = NO_FAMILIES,
-    installed: frozenset[str] | None = None,
+    dialects: Iterable[Dialect] = (),
+    installed: frozenset[str] = frozenset(),
 ) -> tuple[str, str]:
-    """(the dialect's name, why) for a configured `name`; "auto" looks at the chat template.
+    """(the dialect's name, why) for a configured `name`; "auto" looks at `signs`.
 
-    `families`: of each dialect, the texts that its families' templates hold, all of them. Of those
-    that fit, the one with the most text is taken: it is the most particular.
-    Raises ConfigError for the name of a family that nobody has written a plugin for, and, where
-    `installed` says which dialects there are, never for one of these.
+    In this order: the family whose template markers stand in the chat template, of several the one
+    with the most text of them, for that is the most particular; one whose model types the
+    config.json names; one whose plugin found a sign of its own; one that shows little (reasoning
+    alone); plain. A name that is `installed` is no alias.
     """
     if name != "auto":
-        return _named(name, installed or frozenset())
-    if template_source is None:
-        return "plain", "there is no chat template to tell the family by"
-    # Why: the template may hold the text inside a quoted string.
-    source = template_source.replace('\\"', '"')
-    fitting = [
-        (sum(map(len, marks)), family)
-        for family, marks in families.items()
-        if marks and all(mark in source for mark in marks)
-    ]
-    if fitting:
-        _, family = max(fitting)
-        return family, f"the chat template has {' and '.join(families[family])}"
-    return "plain", "the chat template has no known family's markers"
-
-
-def _named(name: str, installed: frozenset[str]) -> tuple[str, str]:
-    if name in installed:
+        if name in ALIASES and name not in installed:
+            return ALIASES[name], f"configured as {name!r}, another name of it"
         return name, "configured"
-    if name in ALIASES:
-        return ALIASES[name], f"configured as {name!r}, another name of it"
-    if name in PLANNED:
-        raise ConfigError(
-            f"dialect {name!r} is a known family, but no plugin for it is installed; install one,"
-            " or use 'plain' to get its answers as text"
-        )
-    return name, "configured"
+    dialects = list(dialects)
+    # Why: the template may hold the text inside a quoted string.
+    source = (signs.template or "").replace('\\"', '"')
+    fitting = [
+        (not dialect.is_vague, sum(map(len, dialect.template_markers)), dialect)
+        for dialect in dialects
+        if dialect.template_markers and all(mark in source for mark in dialect.template_markers)
+    ]
+    fitting.sort(key=lambda fit: fit[:2], reverse=True)
+    for dialect in [dialect for is_clear, _, dialect in fitting if is_clear]:
+        return dialect.name, f"the chat template has {' and '.join(dialect.template_markers)}"
+    for dialect in dialects:
+        for model_type in sorted(signs.model_types.intersection(dialect.model_types)):
+            return dialect.name, f"config.json names {model_type}"
+    for dialect in dialects:
+        if dialect.sign:
+            return dialect.name, dialect.sign
+    for *_, dialect in fitting:
+        markers = " and ".join(dialect.template_markers)
+        return dialect.name, f"the chat template has {markers}, and no other family's markers"
+    if signs.template is None:
+        return "plain", "there is no chat template to tell the family by"
+    return "plain", "the chat template has no known family's markers"

@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.config import ModelConfig, PluginUse
-from tokenwire.core.dialect_names import pick
+from tokenwire.core.dialect_names import NO_SIGNS, Signs, model_types, pick
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.host import Host
@@ -106,12 +106,14 @@ def _dialect(
 ) -> tuple[Dialect, str]:
     """The dialect that is configured, or that the template asks for, and why."""
     where = f"models.{config.name}.dialect"
-    families: dict[str, tuple[str, ...]] = {}
+    built: list[Dialect] = []
+    signs = NO_SIGNS
     if config.dialect == "auto":
         built = [host.dialects.build(name, {}, services, where) for name in host.dialects]
-        families = {dialect.name: dialect.template_markers for dialect in built}
+        found = services.checkpoint.config() if services.checkpoint else {}
+        signs = Signs(source, model_types(found))
     installed = frozenset(host.dialects)
-    name, why = pick(source, config.dialect, families=families, installed=installed)
+    name, why = pick(config.dialect, signs, dialects=built, installed=installed)
     return host.dialects.build(name, {}, services, where), why
 
 

@@ -159,4 +159,12 @@ class Dialect(Struct, frozen=True):
     parser: str
     media: MediaProcessor | None = None
     template_markers: tuple[str, ...] = ()
-    """Text that a chat template of this family holds; `dialect = "auto"` looks for them."""
+    """Texts that a chat template of this family holds, all of them: by these `dialect = "auto"`
+    knows it."""
+    model_types: tuple[str, ...] = ()
+    """What config.json calls models of this family (model_type or an architecture), for those that
+    bring no chat template, or one that shows nothing. Not for types that other families share."""
+    sign: str = ""
+    """What else in the checkpoint at hand asks for this dialect, in words; its builder may look."""
+    is_vague: bool = False
+    """Whether its template markers say little, so that any sign of another family goes before."""

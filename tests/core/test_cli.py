@@ -289,7 +289,7 @@ MODEL = "models: [{name: a, engine: mock, tokenizer: bytes}]\n"
         ),
         (
             "models: [{name: a, engine: mock, tokenizer: bytes, dialect: harmony}]",
-            "models[0].dialect: dialect 'harmony' is a known family, but no plugin for it",
+            "models[0].dialect = \"harmony\": no dialect 'harmony' is installed",
         ),
         (
             MODEL + "cache: {type: reddis}",
@@ -345,7 +345,11 @@ BUILT_IN = "models: [{{name: a, engine: {engine}, tokenizer: bytes, {more}}}]\n"
 @pytest.mark.parametrize(
     ("engine", "more", "message"),
     [
-        ("mock", "reasoning: thinks", 'models[0].reasoning = "thinks": wanted one of auto, none'),
+        (
+            "mock",
+            "reasoning: thinks",
+            'models[0].reasoning = "thinks": wanted one of auto, implicit',
+        ),
         ("mock", "reasoning: x, dialect: qwen3", 'models[0].reasoning = "x": wanted one of auto'),
         ("mock", "reasoning: x, parser: think", 'models[0].reasoning = "x": wanted one of auto'),
         (

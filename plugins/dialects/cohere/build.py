@@ -27,5 +27,5 @@ def build_cohere(settings: NoSettings, services: Services) -> Dialect:
 
 
 def build_command_r(settings: NoSettings, services: Services) -> Dialect:
-    markers = ("<|CHATBOT_TOKEN|>", "Action:", '"tool_name"')
+    markers = ("<|CHATBOT_TOKEN|>", "Action:\\n```json", '"tool_name"')
     return Dialect("command_r", "plain", parser="command_r", template_markers=markers)

@@ -34,7 +34,13 @@ TEMPLATES: Final = {"deepseek_v4": "deepseek_v4", "deepseek_v41": "deepseek_v41"
 def build_dialect(name: str, settings: NoSettings, services: Services) -> Dialect:
     """`name`: one of MARKS."""
     template = TEMPLATES.get(name, "plain")
-    return Dialect(name, template, parser=name, template_markers=MARKS[name])
+    return Dialect(
+        name,
+        template,
+        parser=name,
+        template_markers=MARKS[name],
+        model_types=(name,) if name in TEMPLATES else (),
+    )
 
 
 def build_v4_template(settings: NoSettings, services: Services) -> Template:

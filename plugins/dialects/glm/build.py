@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "families")
+__all__ = ("NAMES", "all_families")
 
 NAMES: Final[Mapping[str, str]] = {
     "glm": "GLM 4.5 to 4.7",
@@ -20,7 +20,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def families() -> Mapping[str, Family]:
+def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.glm.families import FAMILIES
 
     return FAMILIES

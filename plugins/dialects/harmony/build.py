@@ -24,4 +24,10 @@ def build_parser(settings: NoSettings, services: Services) -> ParserMaker:
 
 
 def build_harmony(settings: NoSettings, services: Services) -> Dialect:
-    return Dialect("harmony", "harmony", parser="harmony", template_markers=TEMPLATE_MARKERS)
+    return Dialect(
+        "harmony",
+        "harmony",
+        parser="harmony",
+        template_markers=TEMPLATE_MARKERS,
+        model_types=("gpt_oss",),
+    )

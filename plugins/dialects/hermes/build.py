@@ -40,4 +40,4 @@ def build_hermes(settings: NoSettings, services: Services) -> Dialect:
 
 
 def build_think(settings: NoSettings, services: Services) -> Dialect:
-    return Dialect("think", "chatml", parser="think", template_markers=("<think>",))
+    return Dialect("think", "chatml", parser="think", template_markers=("<think>",), is_vague=True)

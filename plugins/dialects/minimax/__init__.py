@@ -8,14 +8,14 @@ from tokenwire.core.factory import Factory
 from tokenwire.core.hookspecs import impl
 from tokenwire.core.ports.dialect import Dialect, ParserMaker
 from tokenwire.plugins.dialects._shared.listing import dialects_of, parsers_of
-from tokenwire.plugins.dialects.minimax.build import NAMES, families
+from tokenwire.plugins.dialects.minimax.build import NAMES, all_families
 
 
 @impl
 def register_parsers() -> Iterable[Factory[ParserMaker]]:
-    return parsers_of(families, NAMES)
+    return parsers_of(all_families, NAMES)
 
 
 @impl
 def register_dialects() -> Iterable[Factory[Dialect]]:
-    return dialects_of(families, NAMES)
+    return dialects_of(all_families, NAMES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "families")
+__all__ = ("NAMES", "all_families")
 
 NAMES: Final[Mapping[str, str]] = {
     "mistral": "Mistral Small 3.2, Ministral 3, Devstral",
@@ -16,7 +16,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def families() -> Mapping[str, Family]:
+def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.mistral.families import FAMILIES
 
     return FAMILIES

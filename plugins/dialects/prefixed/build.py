@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "families")
+__all__ = ("NAMES", "all_families")
 
 NAMES: Final[Mapping[str, str]] = {
     "apriel": "Apriel 1.5, 1.6",
@@ -25,7 +25,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def families() -> Mapping[str, Family]:
+def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.prefixed.families import FAMILIES
 
     return FAMILIES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "families")
+__all__ = ("NAMES", "all_families")
 
 NAMES: Final[Mapping[str, str]] = {
     "lfm2": "LFM2, LFM2.5",
@@ -17,7 +17,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def families() -> Mapping[str, Family]:
+def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.pythonic.families import FAMILIES
 
     return FAMILIES

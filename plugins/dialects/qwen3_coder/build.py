@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "families")
+__all__ = ("NAMES", "all_families")
 
 NAMES: Final[Mapping[str, str]] = {
     "qwen3_coder": "Qwen3-Coder, Qwen3.5, Nemotron 3 Nano",
@@ -18,7 +18,7 @@ NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def families() -> Mapping[str, Family]:
+def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.qwen3_coder.families import FAMILIES
 
     return FAMILIES
