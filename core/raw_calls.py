@@ -74,6 +74,8 @@ class RawCalls:
             raise self._cannot("best_of", "rank candidates: it gives no log probabilities")
         if output.prompt_logprobs is not None and not card.can("prompt_logprobs"):
             raise self._cannot("echo", "give log probabilities of a prompt: leave logprobs out")
+        if call.stopping.sequences and not card.can("stop_sequences"):
+            raise self._cannot("stopping.sequences", "end an answer by several ids")
         asked = replace(
             call,
             output=replace(output, n=output.candidates, logprobs=_logprobs(call)),

@@ -88,7 +88,7 @@ class World:
         data = json.dumps(body).encode()
         response = self._client.send(HttpRequest("POST", path, headers, body=data))
         jobs = [
-            _job(job, is_seeded="seed" in body)
+            _job(job, is_seeded="seed" in str(body))
             for spy, old in zip(self._spies, before, strict=True)
             for job in spy.jobs[old:]
         ]

@@ -14,6 +14,7 @@ from tokenwire.core.dialogue import Dialogue, ReasoningSettings
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.plugins.protocols._shared.logit_bias import read_logit_bias
 from tokenwire.plugins.protocols.completions.schema import (
     MOST_CHOICES,
     REQUEST_FIELDS,
@@ -114,21 +115,9 @@ def _sampling(request: Request) -> Sampling:
         presence_penalty=request.presence_penalty,
         repetition_penalty=request.repetition_penalty,
         seed=request.seed,
-        logit_bias=_logit_bias(request.logit_bias) if request.logit_bias else {},
+        logit_bias=read_logit_bias(request.logit_bias),
         allowed_ids=tuple(request.allowed_token_ids or ()),
     )
-
-
-def _logit_bias(given: dict[str, float]) -> dict[int, float]:
-    bias: dict[int, float] = {}
-    for key, value in given.items():
-        if not (key.isascii() and key.isdigit() and len(key) <= 10 and int(key) <= MOST_ID):
-            raise RequestError(
-                f"logit_bias has the key {key[:64]!r}: keys are token ids in decimal digits",
-                param="logit_bias",
-            )
-        bias[int(key)] = value
-    return bias
 
 
 def _stopping(request: Request) -> Stopping:
