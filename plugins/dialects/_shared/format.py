@@ -48,6 +48,8 @@ class Format(Struct, frozen=True):
     """Characters that may stand between the calls of a section."""
     dropped: tuple[str, ...] = ()
     """Markers that are no text wherever they stand outside calls ("<|START_RESPONSE|>")."""
+    answers: tuple[str, ...] = ()
+    """Of `dropped`, those that begin the visible answer: they end reasoning that is still open."""
     tokens: tuple[str, ...] = ()
     """Special tokens that call readers read inside calls and that are part of no marker above."""
     is_drafting: bool = True

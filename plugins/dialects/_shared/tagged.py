@@ -252,6 +252,8 @@ class TaggedParser(Parser):
             self._close_reasoning()
             return at + len(marker)
         elif marker in self._format.dropped:
+            if marker in self._format.answers:
+                self._close_reasoning()
             return at + len(marker)
         else:
             self._state = "draft"

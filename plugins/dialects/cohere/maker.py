@@ -23,12 +23,14 @@ RESULTS: Final = ("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>")
 ACTION, ACTION_END = "<|START_ACTION|>", "<|END_ACTION|>"
 NAMES, ARGUMENTS = ("tool_name",), ("parameters",)
 CALL: Final = JsonShape(ACTION, ACTION_END, NAMES, ARGUMENTS, ids=("tool_call_id",))
+ANSWERS: Final = ("<|START_RESPONSE|>", "<|START_TEXT|>")
 COHERE: Final = Format(
     "<|START_THINKING|>",
     "<|END_THINKING|>",
     calls=(CallStart(ACTION, json_calls(CALL)),),
     ends=(ACTION_END,),
-    dropped=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+    dropped=(*ANSWERS, "<|END_RESPONSE|>", "<|END_TEXT|>"),
+    answers=ANSWERS,
     trims="",
     lead=0,
 )

@@ -44,6 +44,7 @@ class ArgumentsState(Struct, frozen=True, array_like=True, forbid_unknown_fields
     place: Place
     path: list[tuple[Literal["{", "["], str]]
     word: str
+    tail: str
     is_key: bool
     is_first: bool
     is_escaped: bool
@@ -55,7 +56,7 @@ class Arguments:
 
     __slots__ = (
         "_is_escaped", "_is_first", "_is_key", "_marks", "_out", "_path", "_place", "_quote",
-        "_schema", "_word",
+        "_schema", "_tail", "_word",
     )  # fmt: skip
 
     def __init__(self, quote: str, end: str, schema: Schema) -> None:
@@ -65,6 +66,7 @@ class Arguments:
         self._place: Place = "value"
         self._path: list[tuple[Literal["{", "["], str]] = []
         self._word = ""
+        self._tail = ""  # of a string: text if more comes
         self._is_key = False  # whether the string that is being read is a key
         self._is_first = True  # in its bracket
         self._is_escaped = False
@@ -187,11 +189,16 @@ class Arguments:
             self._out.append(text)
 
     def _in_string(self, text: str, at: int, is_final: bool) -> int:
+        if self._tail:
+            self._say(encode_basestring(self._tail)[1:-1])
+            self._tail = ""
         found = text.find("<", at)
         if found == at:
-            mark = self._marks.at(text, at, is_final=is_final)
+            mark = self._marks.at(text, at)
             if mark == PARTIAL:
-                return at
+                # Why kept: at the answer's end it is a quote that was cut, and no text.
+                self._tail = text[at:] if is_final else ""
+                return len(text) if is_final else at
             if mark == self._quote:
                 self._say('"')
                 self._end_string()
@@ -272,12 +279,13 @@ class Arguments:
 
     def save(self) -> ArgumentsState:
         return ArgumentsState(
-            self._place, list(self._path), self._word, self._is_key, self._is_first,
+            self._place, list(self._path), self._word, self._tail, self._is_key, self._is_first,
             self._is_escaped,
         )  # fmt: skip
 
     def restore(self, state: ArgumentsState) -> None:
         self._place, self._path, self._word = state.place, list(state.path), state.word
+        self._tail = state.tail
         self._is_key, self._is_first = state.is_key, state.is_first
         self._is_escaped = state.is_escaped
 

@@ -89,6 +89,8 @@ class HarmonyParser(Parser):
         return self._settle()
 
     def flush(self) -> Sequence[PartEvent]:
+        if self._has_begun and self._state in ("lead", "header") and self._held[1:]:
+            self._held = ""  # a marker that was cut
         self._hold(self._held, is_final=True)
         if self._state in ("lead", "header"):
             self._abandon(self._read, is_last=True)
@@ -172,13 +174,17 @@ class HarmonyParser(Parser):
         """A marker: into a header or a message, or out of one. One that has no sense is dropped."""
         is_header = self._state in ("lead", "header")
         self._has_begun = True
-        if marker == MESSAGE:
-            if is_header:
-                self._begin_message()
+        if marker in (MESSAGE, CONSTRAIN) and not is_header:
+            if self._body is not None:
+                # Why: without the marker the arguments would be others than were written.
+                self._end_message(end, is_marked=False)
+                self._state = "after"
+        elif marker == MESSAGE:
+            self._begin_message()
         elif is_header and marker in (CHANNEL, CONSTRAIN):
             self._header += marker
             self._state = "header"
-        elif marker != CONSTRAIN:
+        else:
             if is_header:
                 self._abandon(end - len(marker))
             self._end_message(end, is_marked=True)
