@@ -31,6 +31,8 @@ class Family(Struct, frozen=True):
     grammar: GrammarMaker | None = None
     template: str = "chatml"
     """For checkpoints that bring no chat template."""
+    model_types: tuple[str, ...] = ()
+    """What config.json calls its models: see Dialect."""
 
     def maker(self, reasoning: ReasoningStyle) -> ParserMaker:
         return FormatMaker(
@@ -43,7 +45,13 @@ class Family(Struct, frozen=True):
 
     def dialect(self, name: str) -> Dialect:
         """Its parser has the same name."""
-        return Dialect(name, self.template, parser=name, template_markers=self.template_markers)
+        return Dialect(
+            name,
+            self.template,
+            parser=name,
+            template_markers=self.template_markers,
+            model_types=self.model_types,
+        )
 
 
 def calls_grammar(

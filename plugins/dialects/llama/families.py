@@ -81,5 +81,6 @@ FAMILIES: Final[Mapping[str, Family]] = {
         stop_strings=("<|eot|>", "<|eom|>"),
         grammar=OBJECTS,
         template="plain",
+        model_types=("llama4", "Llama4ForConditionalGeneration"),
     ),
 }

@@ -65,6 +65,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         stop_strings=("</s>",),
         grammar=calls_grammar(f"{CALLS}{{}}[ARGS]", "", "json", trigger=CALLS),
         template="plain",
+        model_types=("mistral3", "ministral3"),
     ),
     "mistral_json": Family(
         format=MISTRAL,

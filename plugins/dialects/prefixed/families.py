@@ -63,6 +63,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         stop_strings=("<|end|>",),
         grammar=LISTED,
         template="plain",
+        model_types=("apriel",),
     ),
     "firefunction": Family(
         format=_format("functools["),
@@ -110,6 +111,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         grammar=json_grammar(
             "<|action_start|><|plugin|>\n", "<|action_end|>\n", arguments="parameters"
         ),
+        model_types=("internlm2", "internlm3"),
     ),
     "jamba": Family(
         format=_format("<tool_calls>", end="</tool_calls>", think=THINK),
@@ -118,6 +120,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         stop_strings=("<|eom|>",),
         grammar=LISTED,
         template="plain",
+        model_types=("jamba", "hunyuan_v1_moe"),
     ),
     "longcat": Family(
         format=_format(
@@ -134,6 +137,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             separator="\n</longcat_tool_call>\n<longcat_tool_call>\n",
         ),
         template="plain",
+        model_types=("longcat_flash",),
     ),
     "nemotron_nano_v2": Family(
         format=_format("<TOOLCALL>", end="</TOOLCALL>", think=THINK),
@@ -178,5 +182,6 @@ FAMILIES: Final[Mapping[str, Family]] = {
         ),
         stop_strings=("<|calls|>",),
         template="plain",
+        model_types=("solar_open",),
     ),
 }

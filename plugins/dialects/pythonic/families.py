@@ -59,12 +59,14 @@ FAMILIES: Final[Mapping[str, Family]] = {
         template_markers=("List of tools: ", "<|im_start|>"),
         markers=LFM2_MARKERS,
         stop_strings=STOPS,
+        model_types=("lfm2", "lfm2_moe"),
     ),
     "olmo3": Family(
         format=OLMO3,
         template_markers=("<function_calls>", "<|im_start|>"),
         markers=(*TURNS, "<functions>", "</functions>"),
         stop_strings=STOPS,
+        model_types=("olmo3",),
     ),
     "pythonic": Family(format=PYTHONIC, template_markers=(), template="plain"),
 }
