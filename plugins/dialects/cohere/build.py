@@ -23,7 +23,8 @@ def build_command_r_parser(settings: NoSettings, services: Services) -> ParserMa
 
 def build_cohere(settings: NoSettings, services: Services) -> Dialect:
     markers = ("<|START_ACTION|>", "<|START_THINKING|>")
-    return Dialect("cohere", "plain", parser="cohere", template_markers=markers)
+    types = ("cohere2", "cohere2_moe", "cohere2_vision")
+    return Dialect("cohere", "plain", parser="cohere", template_markers=markers, model_types=types)
 
 
 def build_command_r(settings: NoSettings, services: Services) -> Dialect:

@@ -36,7 +36,8 @@ def build_gemma3_parser(settings: ReasoningSettings, services: Services) -> Pars
 
 def build_gemma4(settings: NoSettings, services: Services) -> Dialect:
     markers = ("<|tool_call>call:", "<|channel>thought")
-    return Dialect("gemma4", "plain", parser="gemma4", template_markers=markers)
+    types = ("gemma4", "gemma4_text")
+    return Dialect("gemma4", "plain", parser="gemma4", template_markers=markers, model_types=types)
 
 
 def build_functiongemma(settings: NoSettings, services: Services) -> Dialect:
@@ -46,4 +47,5 @@ def build_functiongemma(settings: NoSettings, services: Services) -> Dialect:
 
 def build_gemma3(settings: NoSettings, services: Services) -> Dialect:
     markers = ("<start_of_turn>", "<end_of_turn>")
-    return Dialect("gemma3", "plain", parser="gemma3", template_markers=markers)
+    types = ("gemma", "gemma2", "gemma3", "gemma3_text")
+    return Dialect("gemma3", "plain", parser="gemma3", template_markers=markers, model_types=types)
