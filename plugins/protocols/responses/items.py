@@ -31,7 +31,7 @@ from tokenwire.plugins.protocols.responses.ids import response_of
 from tokenwire.plugins.protocols.responses.parts import Look, PartReader
 from tokenwire.plugins.protocols.responses.schema import Json
 
-__all__ = ("ITEM", "ItemReader", "Look", "reference")
+__all__ = ("ITEM", "ItemReader", "Look", "plain_reasoning", "reference")
 
 ITEM: Final = "item"
 """Of an Opaque part: a whole item. In the `extra` of a message's first part: the item's fields."""
@@ -176,9 +176,11 @@ class ItemReader:
         self._add(Turn("tool", (ToolResult(id_, parts, name=self._names.get(id_), extra=extra),)))
 
     def _reasoning(self, item: Json, at: str) -> None:
-        extra = {key: value for key, value in item.items() if key != "type"}
+        extra: Json = {key: value for key, value in item.items() if key != "type"}
         self.ignored.unknown(extra, REASONING, LISTED_AT)
         text = _joined(item, "content", at)
+        if extra == plain_reasoning(text):
+            extra = {}
         sealed = item.get("encrypted_content")
         if not text and isinstance(sealed, str) and sealed:
             text = self._unsealed(sealed) or _joined(item, "summary", at)
@@ -222,6 +224,11 @@ class ItemReader:
         else:
             self._turns.append(Turn("assistant", (*self._aside, *parts)))
             self._aside = []
+
+
+def plain_reasoning(text: str) -> Json:
+    """The fields of a reasoning item that has a text and nothing of its own."""
+    return {"summary": [], "content": [{"type": "reasoning_text", "text": text}]}
 
 
 def reference(item: Json) -> str | None:

@@ -31,14 +31,13 @@ from tokenwire.core.dialogue import (
 )
 from tokenwire.plugins.protocols.responses.call import ResponsesCall
 from tokenwire.plugins.protocols.responses.decode import LOGPROBS
-from tokenwire.plugins.protocols.responses.items import ITEM
+from tokenwire.plugins.protocols.responses.items import ITEM, plain_reasoning
 from tokenwire.plugins.protocols.responses.parts import AUDIO_TYPES, data_url
 from tokenwire.plugins.protocols.responses.schema import Json
 
 __all__ = ("request_body",)
 
 FORMATS: Final = {type_: name for name, type_ in AUDIO_TYPES.items()}
-ANY_OBJECT: Final = Raw(b'{"type":"object","properties":{}}')
 
 _json: Final = msgspec.json.Encoder().encode
 
@@ -169,9 +168,7 @@ def _message(parts: list[ClientPart]) -> Json:
 def _reasoning(part: Reasoning) -> Json:
     if part.extra:
         return {"type": "reasoning", **part.extra}
-    body: Json = {"type": "reasoning", "summary": []}
-    if part.text:
-        body["content"] = [{"type": "reasoning_text", "text": part.text}]
+    body: Json = {"type": "reasoning", **plain_reasoning(part.text)}
     if part.redacted is not None:
         body["encrypted_content"] = part.redacted
     return body
@@ -227,9 +224,8 @@ def _tool(tool: ToolSpec) -> Json:
             syntax, text = tool.grammar.syntax, tool.grammar.text
             body["format"] = {"type": "grammar", "syntax": syntax, "definition": text}
     else:
-        body["parameters"] = (
-            ANY_OBJECT if tool.parameters is None else Raw(tool.parameters.encode())
-        )
+        given = tool.parameters
+        body["parameters"] = None if given is None else Raw(given.encode())
         body["strict"] = tool.strict
     return body | dict(tool.extra)
 
