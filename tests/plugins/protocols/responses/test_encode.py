@@ -1,4 +1,4 @@
-"""Replies: the events in their order, statuses, seals; and all of it as the official SDK reads it."""
+"""Replies: the events in their order, statuses, seals; all of it as the official SDK reads it."""
 
 from __future__ import annotations
 
