@@ -13,7 +13,17 @@ from markupsafe import Markup, escape
 
 from tokenwire.plugins.dialects.jinja.meter import Meter, OverBudget, size, weigh
 
-__all__ = ("check_binary", "check_percent", "check_replace", "format_string", "run_method")
+__all__ = (
+    "LISTED",
+    "check_binary",
+    "check_percent",
+    "check_replace",
+    "format_string",
+    "run_method",
+)
+
+LISTED: Final = frozenset({str, int, float, bool, type(None)})
+"""What a list that a template may change can hold, so that none comes to hold itself."""
 
 MAX_BITS: Final = 65_536
 """Of an integer that an operator may make."""
@@ -127,6 +137,8 @@ def run_method(
         args = _check_string_method(meter, name, owner, args)
     elif isinstance(owner, (list, tuple, LoopContext)):
         weigh(meter, owner)
+        if name == "append" and not all(type(value) in LISTED for value in args):
+            raise SecurityError("chat templates may append only words and numbers to a list")
     for value in (*args, *kwargs.values()):
         weigh(meter, value)
     return method(*args, **kwargs)

@@ -1,5 +1,8 @@
 """The Jinja environment of chat templates: what transformers gives them, immutable and metered.
 
+One thing may be changed, for templates that count calls with it: a list of words and numbers, which
+can be appended to and popped from.
+
 Pure: no clock, no randomness (Jinja's `lipsum` and `random` are left out), no files (no loader).
 """
 
@@ -19,6 +22,7 @@ from tokenwire.plugins.dialects.jinja.filters import metered_filter, metered_tes
 from tokenwire.plugins.dialects.jinja.meter import METER, Meter, weigh
 from tokenwire.plugins.dialects.jinja.metering import PRIVATE_FILTERS, write
 from tokenwire.plugins.dialects.jinja.operations import (
+    LISTED,
     check_binary,
     format_string,
     run_method,
@@ -122,6 +126,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.globals["raise_exception"] = _raise_exception
         self.globals["dict"] = _Dict()
         self.globals["namespace"] = _Namespace
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if attr in ("append", "pop") and type(obj) is list:
+            # Why not messages: what holds more than words was given to the template.
+            return all(type(item) in LISTED for item in obj)
+        return super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         check_binary(context.parent[METER], operator, left, right)

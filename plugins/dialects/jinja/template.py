@@ -7,6 +7,7 @@ RequestError, without its insides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from datetime import UTC, datetime
 from typing import Any, Final, final
 
@@ -119,7 +120,8 @@ class JinjaTemplate(Template):
         return {
             "strftime_now": strftime_now,
             **reasoning_variables(dialogue.reasoning, self.variables),
-            **dialogue.template_args,
+            # Why a copy: a template may append to a list.
+            **deepcopy(dict(dialogue.template_args)),
         }
 
     def _attempts(self, dialogue: Dialogue) -> Iterator[Habits]:

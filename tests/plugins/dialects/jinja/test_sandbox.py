@@ -100,6 +100,9 @@ def test_a_bound_ends_it(source: str) -> None:
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
         "{{ cycler.__init__.__globals__ }}",
         "{{ messages.append(1) }}",
+        "{% set x = [] %}{{ x.append(x) }}",
+        "{% set x = [] %}{{ x.append({}) }}",
+        "{% set x = [[]] %}{{ x.append(1) }}",
         "{{ messages[0].update({}) }}",
         "{{ raise_exception.__globals__.os }}",
         "{{ ''.format.__self__.__class__.__base__ }}",
@@ -168,3 +171,15 @@ def test_what_is_well_within_the_bounds_is_not_touched() -> None:
         "98765432101ax-007   ya+b[1, 2, 3]1024abab1k"
         "\"é\"{\"a\": [1.5, null], \"b\": 1}inx1[2]cba[('a', 1), ('self', 2)]12{'a': 1, 'b': 1}"
     )
+
+
+def test_a_template_may_count_with_a_list_of_words() -> None:
+    source = "{% set x = namespace(y=[]) %}{% set _ = x.y.append('a') %}{{ x.y.pop(0) }}{{ x.y }}"
+    assert render(source) == "a[]"
+
+
+def test_a_list_that_a_client_gave_is_not_changed() -> None:
+    template = JinjaTemplate("{% set _ = x.append('b') %}{{ x | join }}", Settings())
+    dialogue = Dialogue((Turn("user", (Text("q"),)),), template_args={"x": ["a"]})
+    assert [template.render(dialogue, 0.0).text for _ in range(2)] == ["ab", "ab"]
+    assert dialogue.template_args == {"x": ["a"]}
