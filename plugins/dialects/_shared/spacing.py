@@ -6,7 +6,7 @@ call belong to the call; in reasoning, the newlines before the closing marker be
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, Literal, final
 
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 
@@ -41,6 +41,8 @@ class Spacing:
         text = self._begun(text)
         if not text:
             return
+        if not (can_wait and text.isspace()):
+            self._catch_up("text", end - len(text))
         text, self.blank, self.end = self.blank + text, "", end
         if can_wait and text.isspace() and len(text) <= MAX_BLANK:
             self.blank = text
@@ -55,11 +57,18 @@ class Spacing:
         text = self._begun(text)
         if not text:
             return
-        text = self.blank + text
+        self._catch_up("reasoning", end - len(text))
+        text, self.end = self.blank + text, end
         newlines = len(text) - len(text.rstrip(self._trimmed))
         kept = len(text) - min(newlines, MAX_BLANK)
         self.blank = text[kept:]
         self._emit.text("reasoning", text[:kept], end - len(self.blank))
+
+    def _catch_up(self, kind: Literal["text", "reasoning"], start: int) -> None:
+        """Give out what waits where a marker that is no text stands between it and `start`."""
+        if self.blank and self.end != start:
+            self._emit.text(kind, self.blank, self.end)
+            self.blank = ""
 
     def _begun(self, text: str) -> str:
         if self.trims:

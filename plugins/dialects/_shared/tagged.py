@@ -216,7 +216,8 @@ class TaggedParser(Parser):
         if marker in self._tables.numbers:
             self._begin_call(marker, marker)
         elif marker in format.dropped:
-            return
+            if not self._emit.is_open:
+                self._space.blank = ""
         elif marker in (format.think, format.think_end):
             self._space.begin()
             if marker == format.think and self._reasons:
