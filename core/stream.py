@@ -66,6 +66,7 @@ class AnswerStream:
         """The last bytes wait for the connection's side, which has something to do before."""
         self._reply = reply
         self._push = reply.push
+        self._counts = reply.counts
         self._stream = stream
         self._abort = abort
         self._credit = credit
@@ -152,6 +153,8 @@ class AnswerStream:
         if self.gone:
             return
         push, chunks = self._push, self._chunks
+        if self._counts and events:
+            self._reply.count(self.generation.count())
         for event in events:
             if type(event) is Failed and (not self._stream or not self._began):
                 self.failed = event

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tokenwire.core.call import Call, Query, QueryResult
 from tokenwire.core.errors import CallError
-from tokenwire.core.events import Event
+from tokenwire.core.events import Event, Usage
 from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.stored import StoredAnswer
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
@@ -30,6 +30,9 @@ class Reply(ABC):
     """A stream that says again at its end what it has sent. `save` leaves that out, and `restore` is
     followed by `recall`."""
 
+    counts: bool = False
+    """Whether to say what was used so far, for calls with `output.continuous_usage`."""
+
     @abstractmethod
     def push(self, event: Event) -> bytes:
         """Bytes to send now; b"" when there are none. A unary reply sends all with the last event.
@@ -41,6 +44,9 @@ class Reply(ABC):
     def keepalive(self) -> bytes:
         """Bytes that keep an idle stream open and clients skip; b"" where the wire has none."""
         return b""
+
+    def count(self, usage: Usage) -> None:  # noqa: B027
+        """What was used so far, before the events of an engine's step, where `counts`."""
 
     @abstractmethod
     def save(self) -> object:

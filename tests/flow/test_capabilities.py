@@ -29,9 +29,11 @@ from tokenwire.core.testing.client import LocalClient
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import CAPABILITIES, TokenJob
 from tokenwire.core.wire import HttpRequest
+from tokenwire.plugins.engines.mock.spelling import KINDS
 
 ROOT = Path(__file__).parents[2]
 IGNORED = "x-tokenwire-ignored"
+ALL = (*CAPABILITIES, *(f"grammar:{kind}" for kind in KINDS))
 GAP = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 
 
@@ -147,7 +149,7 @@ def _without(value: Any, volatile: frozenset[str]) -> Any:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     told = Told()
-    lacks = {"without": [name for name in CAPABILITIES if name not in ("credit", "stop_ids")]}
+    lacks = {"without": [name for name in ALL if name not in ("credit", "stop_ids")]}
     with serving(
         model("m", dialect="hermes"),
         model("other", dialect="hermes"),
@@ -249,11 +251,12 @@ def test_the_route_says_what_the_tables_say(world: World) -> None:
     for protocol, codec in CODECS.items():
         said = own["protocols"][protocol]
         assert {name: field["how"] for name, field in said.items()} == {
-            rule.name: rule.how for rule in codec.fields
+            rule.name: rule.otherwise if said[rule.name].get("lacks") else rule.how
+            for rule in codec.fields
         }
         lacking = by_name["lacks"]["protocols"][protocol]
         for rule in codec.fields:
-            lacks = [name for name in rule.needs if name in CAPABILITIES]
+            lacks = [name for name in rule.needs if name in ALL]
             if lacks:
                 assert lacking[rule.name]["how"] == rule.otherwise
                 assert set(lacks) <= set(lacking[rule.name]["lacks"])

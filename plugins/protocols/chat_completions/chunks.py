@@ -104,6 +104,10 @@ class Envelope:
         # Why: with usage asked for, OpenAI sends null in every chunk but the last.
         self._tail = b'],"usage":null}\n\n' if call.output.usage else b"]}\n\n"
 
+    def count(self, usage: Usage) -> None:
+        """From now on every chunk says what was used so far."""
+        self._tail = b'],"usage":' + _encode(usage_field(usage)) + b"}\n\n"
+
     def around(self, choice: int, before: bytes, after: bytes) -> tuple[bytes, bytes]:
         """Prefix and suffix of the chunks of `choice` whose delta is before + text + after."""
         prefix = self._head + b'{"index":%d,"delta":{' % choice + before

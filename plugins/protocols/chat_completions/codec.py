@@ -23,6 +23,7 @@ from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.decode import decode_call
 from tokenwire.plugins.protocols.chat_completions.encode import StreamReply, UnaryReply
+from tokenwire.plugins.protocols.chat_completions.fields import FIELDS
 
 __all__ = ("ChatCompletions", "Settings")
 
@@ -57,6 +58,7 @@ class ChatCompletions(Codec):
         Route("POST", "/v1/chat/completions", "Create a chat completion", body=schema.Request),
     )
     losses = LOSSES
+    fields = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "allowed_ids": "allowed_token_ids",
         "reasoning_budget": "thinking_token_budget",

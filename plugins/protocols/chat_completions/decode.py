@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tokenwire.core.call import Call, Hints, Identity, Output, Sampling, Stopping
-from tokenwire.core.dialogue import Dialogue, ReasoningSettings
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ResponseFormat
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
@@ -21,6 +21,7 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
     Thinking,
 )
 from tokenwire.plugins.protocols.chat_completions.tools import (
+    SHAPES,
     RawText,
     read_choice,
     read_format,
@@ -28,7 +29,9 @@ from tokenwire.plugins.protocols.chat_completions.tools import (
 )
 from tokenwire.plugins.protocols.chat_completions.turns import read_turns
 
-__all__ = ("decode_call",)
+__all__ = ("REASONING", "decode_call")
+
+REASONING: Final = "include_reasoning"
 
 STREAM_FIELDS: Final = frozenset(StreamOptions.__struct_fields__)
 RESERVED_ARGS: Final = (
@@ -61,10 +64,15 @@ def decode_call(body: bytes) -> Call:
             session=request.session_id or request.prompt_cache_key,
         ),
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
-        extra=ignored.unknown(given, REQUEST_FIELDS, ""),
+        extra=ignored.unknown(given, REQUEST_FIELDS, "") | _own(request),
         ignored=ignored.paths,
         unknown=ignored.unknown_paths,
     )
+
+
+def _own(request: Request) -> dict[str, object]:
+    """What the reply needs to know."""
+    return {} if request.include_reasoning is None else {REASONING: request.include_reasoning}
 
 
 def _refuse(request: Request, given: dict[str, object]) -> None:
@@ -74,13 +82,14 @@ def _refuse(request: Request, given: dict[str, object]) -> None:
             param="chat_template",
             code="unsupported_field",
         )
-    for name in RESERVED_ARGS:
-        if name in (request.chat_template_kwargs or ()):
-            raise RequestError(
-                f"chat_template_kwargs cannot set {name}",
-                param=f"chat_template_kwargs.{name}",
-                code="unsupported_field",
-            )
+    for field in ("chat_template_kwargs", "chat_template_args"):
+        for name in RESERVED_ARGS:
+            if name in (getattr(request, field) or ()):
+                raise RequestError(
+                    f"{field} cannot set {name}",
+                    param=f"{field}.{name}",
+                    code="unsupported_field",
+                )
     for name in ("functions", "function_call"):
         if given.get(name) is not None:
             raise RequestError(
@@ -101,18 +110,26 @@ def _dialogue(
     request: Request, raw_messages: list[dict[str, object]], body: bytes, ignored: Ignored
 ) -> Dialogue:
     turns = read_turns(raw_messages, request.messages, ignored)
-    formats = (request.response_format, request.structured_outputs)
-    raw = RawText(body) if request.tools or formats != (None, None) else None
+    is_shaped = any(getattr(request, name) is not None for name in SHAPES)
+    raw = RawText(body) if request.tools or is_shaped else None
     tools = read_tools(request.tools, raw, ignored) if request.tools and raw is not None else ()
     return Dialogue(
         turns,
         tools=tools,
         tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools),
-        response_format=read_format(request.response_format, request.structured_outputs, raw),
+        response_format=read_format(request, raw) if raw is not None else ResponseFormat(),
         reasoning=_reasoning(request),
-        template_args=request.chat_template_kwargs or {},
+        template_args=_template_args(request),
         continue_final=_continues(request, ignored),
     )
+
+
+def _template_args(request: Request) -> dict[str, object]:
+    """`documents` is a variable of the templates that read them."""
+    given = {**(request.chat_template_args or {}), **(request.chat_template_kwargs or {})}
+    if request.documents is not None:
+        given["documents"] = request.documents
+    return given
 
 
 def _continues(request: Request, ignored: Ignored) -> bool:
@@ -196,7 +213,7 @@ def _stopping(request: Request) -> Stopping:
         strings=strings,
         ids=tuple(request.stop_token_ids or ()),
         ignore_eos=bool(request.ignore_eos),
-        include_stop=bool(request.include_stop_str_in_output),
+        include_stop=bool(request.include_stop_str_in_output or request.no_stop_trim),
     )
 
 
@@ -209,13 +226,10 @@ def _output(request: Request, ignored: Ignored) -> Output:
     given = request.stream_options or {}
     options = to_struct(given, StreamOptions, at="stream_options")
     ignored.unknown(given, STREAM_FIELDS, "stream_options")
-    if options.continuous_usage_stats:
-        # Why: counts come with the engine's last delta, and are not guessed before.
-        ignored.add("stream_options.continuous_usage_stats")
     return Output(
         n=request.n or 1,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
         stream=stream,
-        usage=not stream or bool(options.include_usage),
+        usage=not stream or bool(options.include_usage or options.continuous_usage_stats),
         continuous_usage=bool(options.continuous_usage_stats),
     )

@@ -54,6 +54,8 @@ class StreamReply(Machine):
     def __init__(self, call: Call, stamp: Stamp, reasoning: ReasoningField) -> None:
         super().__init__(call, stamp)
         self._reasoning_field = reasoning
+        self.counts = call.output.continuous_usage
+        self._used: Usage | None = None
         self._fingerprint = ""
         self._envelope = Envelope(call, stamp, "")
         self._fast: dict[int, tuple[bytes, bytes]] = {}
@@ -71,6 +73,12 @@ class StreamReply(Machine):
             self._fast.clear()
         return super().push(event)
 
+    def count(self, usage: Usage) -> None:
+        self._used = usage
+        self._envelope.count(usage)
+        self._fast.clear()
+        self._content_pairs.clear()
+
     def keepalive(self) -> bytes:
         return b": keep-alive\n\n"
 
@@ -87,6 +95,8 @@ class StreamReply(Machine):
     def _started(self, started: Started) -> bytes:
         self._fingerprint = short_fingerprint(started.fingerprint)
         self._envelope = Envelope(self._call, self._stamp, self._fingerprint)
+        if self._used is not None:
+            self._envelope.count(self._used)
         # Why: beside calls the content is null; without tools there will be no calls.
         role = b'"role":"assistant","content":' + (b"null" if self._holds else b'""')
         return b"".join(self._envelope.delta(k, role) for k in range(self._call.output.n))

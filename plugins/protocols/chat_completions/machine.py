@@ -69,6 +69,7 @@ class Machine(Reply, ABC):
         self._stamp = stamp
         self._order = Order(call.output.n)
         self._choices = [ChoiceState() for _ in range(call.output.n)]
+        self._sends_reasoning = call.extra.get("include_reasoning") is not False
         self._holds = bool(call.dialogue.tools) and call.dialogue.tool_choice.mode != "none"
         if self._holds:
             for choice in self._choices:
@@ -152,7 +153,7 @@ class Machine(Reply, ABC):
         # Why: entries of these tokens are of no content.
         state.logprobs = []
         if state.kind == "reasoning":
-            return self._reasoning(choice, text)
+            return self._reasoning(choice, text) if self._sends_reasoning else b""
         state.has_arguments = True
         return self._arguments(choice, state.calls - 1, text)
 

@@ -182,6 +182,7 @@ class Request(Struct, frozen=True):
     stop_token_ids: list[TokenId] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
+    no_stop_trim: bool | None = None
     # Output.
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
     logprobs: bool | None = None
@@ -191,6 +192,13 @@ class Request(Struct, frozen=True):
     modalities: list[str] | None = None
     response_format: Json | None = None
     structured_outputs: Json | None = None
+    guided_json: Json | str | None = None
+    guided_regex: Word | None = None
+    guided_choice: Annotated[list[str], Meta(min_length=1)] | None = None
+    guided_grammar: Word | None = None
+    regex: Word | None = None
+    ebnf: Word | None = None
+    include_reasoning: bool | None = None
     # Tools.
     tools: list[Json] | None = None
     tool_choice: str | Json | None = None
@@ -204,6 +212,8 @@ class Request(Struct, frozen=True):
     thinking_token_budget: Count | None = None
     chat_template: object = None
     chat_template_kwargs: Json | None = None
+    chat_template_args: Json | None = None
+    documents: list[Json] | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     # Who asks, and what may help.
@@ -225,3 +235,4 @@ class RawRequest(Struct, frozen=True):
     tools: list[dict[str, Raw]] | None = None
     response_format: dict[str, Raw] | None = None
     structured_outputs: dict[str, Raw] | None = None
+    guided_json: Raw = Raw(b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,12 +16,25 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
     CustomTool,
     Function,
     RawRequest,
+    Request,
     ResponseFormatField,
     StructuredOutputs,
     Tool,
 )
 
-__all__ = ("RawText", "read_choice", "read_format", "read_tools")
+__all__ = ("SHAPES", "RawText", "read_choice", "read_format", "read_tools")
+
+SHAPES: Final = (
+    "response_format",
+    "structured_outputs",
+    "guided_json",
+    "guided_choice",
+    "guided_regex",
+    "regex",
+    "guided_grammar",
+    "ebnf",
+)
+"""Fields that ask for a shape of the answer, under the names that servers have given it."""
 
 FUNCTION_FIELDS: Final = frozenset(Function.__struct_fields__)
 CUSTOM_FIELDS: Final = frozenset(CustomTool.__struct_fields__)
@@ -37,6 +51,7 @@ class RawText:
         self._tools = request.tools or []
         self._format = request.response_format or {}
         self._outputs = request.structured_outputs or {}
+        self._guided = request.guided_json
 
     def parameters(self, k: int) -> str:
         return _member(self._tools[k]["function"], "parameters")
@@ -49,6 +64,9 @@ class RawText:
 
     def json(self) -> str:
         return bytes(self._outputs["json"]).decode()
+
+    def guided_json(self) -> str:
+        return bytes(self._guided).decode()
 
 
 def _member(raw: msgspec.Raw, name: str) -> str:
@@ -139,15 +157,34 @@ def _bad_choice(reason: str) -> RequestError:
     return RequestError(f"tool_choice {reason}", param="tool_choice", code="invalid_tool_choice")
 
 
-def read_format(
-    given: dict[str, object] | None, outputs: dict[str, object] | None, raw: RawText | None
-) -> ResponseFormat:
-    """The shape of the visible answer, by response_format or by structured_outputs."""
-    if given is not None and raw is not None:
+def read_format(request: Request, raw: RawText) -> ResponseFormat:
+    """The shape of the visible answer: by the first that is set of SHAPES."""
+    if (given := request.response_format) is not None:
         return _response_format(to_struct(given, ResponseFormatField, at="response_format"), raw)
-    if outputs is not None and raw is not None:
+    if (outputs := request.structured_outputs) is not None:
         return _structured(to_struct(outputs, StructuredOutputs, at="structured_outputs"), raw)
+    if request.guided_json is not None:
+        return _schema(request.guided_json, raw.guided_json, "guided_json")
+    if request.guided_choice is not None:
+        return ResponseFormat("choice", choices=tuple(request.guided_choice))
+    if (pattern := request.guided_regex or request.regex) is not None:
+        return ResponseFormat("regex", pattern)
+    if (grammar := request.guided_grammar or request.ebnf) is not None:
+        return ResponseFormat("grammar", grammar)
     return ResponseFormat()
+
+
+def _schema(given: object, raw: Callable[[], str], param: str) -> ResponseFormat:
+    """A schema as an object, or as text that holds one."""
+    if not isinstance(given, str):
+        return ResponseFormat("json_schema", raw())
+    try:
+        is_schema = isinstance(msgspec.json.decode(given), dict | bool)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        is_schema = False
+    if not is_schema:
+        raise RequestError(f"{param} must be a JSON Schema, or text that holds one", param=param)
+    return ResponseFormat("json_schema", given)
 
 
 def _response_format(wanted: ResponseFormatField, raw: RawText) -> ResponseFormat:
@@ -186,8 +223,7 @@ def _no_format(param: str) -> RequestError:
 def _structured(wanted: StructuredOutputs, raw: RawText) -> ResponseFormat:
     found: list[ResponseFormat] = []
     if wanted.json is not None:
-        text = wanted.json if isinstance(wanted.json, str) else raw.json()
-        found.append(ResponseFormat("json_schema", text))
+        found.append(_schema(wanted.json, raw.json, "structured_outputs.json"))
     if wanted.regex is not None:
         found.append(ResponseFormat("regex", wanted.regex))
     if wanted.choice is not None:

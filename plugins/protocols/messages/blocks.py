@@ -229,6 +229,8 @@ class BlockReader:
                 " tool_use block of an assistant message before it must hold that id",
                 param=f"{place.at}.tool_use_id",
             )
+        if given.is_error:
+            self._ignored.add(f"{place.spot}.is_error")
         content = given.content
         if isinstance(content, str):
             parts: tuple[ClientPart, ...] = (Text(content),)

@@ -9,6 +9,7 @@ import msgspec
 
 from tokenwire.core.call import Call, Count, Query, QueryResult
 from tokenwire.core.errors import CallError
+from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.signing import Keyring
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
@@ -16,6 +17,7 @@ from tokenwire.plugins.protocols.messages import errors, schema
 from tokenwire.plugins.protocols.messages.client import MessagesClient
 from tokenwire.plugins.protocols.messages.decode import decode_call
 from tokenwire.plugins.protocols.messages.encode import StreamReply
+from tokenwire.plugins.protocols.messages.fields import FIELDS
 from tokenwire.plugins.protocols.messages.reply_schema import Message, TokenCount
 from tokenwire.plugins.protocols.messages.settings import Settings
 from tokenwire.plugins.protocols.messages.unary import UnaryReply
@@ -49,6 +51,7 @@ class MessagesCodec(Codec):
         ("call_id", "choices", "custom", "cut_arguments", "fingerprint", "logprobs")
     )
 
+    fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "cache_markers": "cache_control",
         "reasoning_budget": "thinking.budget_tokens",
