@@ -49,6 +49,13 @@ class ArgumentsState(Struct, frozen=True, array_like=True, forbid_unknown_fields
     is_first: bool
     is_escaped: bool
 
+    def __post_init__(self) -> None:
+        if not self.path and self.place not in ("value", "over"):
+            raise ValueError("outside all brackets there is no key and no value")
+        in_key = self.is_key and self.place in ("string", "json", "word")
+        if (in_key or self.place in ("key", "colon")) and self.path[-1][0] != "{":
+            raise ValueError("a key stands in an object")
+
 
 @final
 class Arguments:
