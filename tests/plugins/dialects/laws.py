@@ -325,7 +325,7 @@ def what_is_broken_is_never_repaired(maker: ParserMaker, covered: Covered) -> No
             at, to = sorted(chance.choices(range(len(text) + 1), k=2))
             broken = text[:at] + chance.choice(bits) + text[min(to, at + 9) :]
             parts = parts_of(events_of(maker, setup, [broken]))
-            assert parts == parts_of(events_of(maker, setup, list(broken)))
+            assert parts == parts_of(events_of(maker, setup, list(broken))), broken
             letters = iter(broken)
             visible = "".join(part.text for part in parts if part.kind != "tool_call")
             assert all(letter in letters for letter in visible), (visible, broken)
