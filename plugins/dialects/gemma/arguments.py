@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from tokenwire.plugins.dialects._shared.schema import Schema
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
+from tokenwire.plugins.dialects._shared.typed_value import ESCAPED
 
 __all__ = ("Arguments", "ArgumentsState", "Progress")
 
@@ -33,6 +34,7 @@ WORDS: Final = {
 }  # fmt: skip
 KEY_END: Final = re.compile(r"[:,{}\[\]]")
 WORD_END: Final = re.compile(r"[,{}\[\]<]")
+STOPS: Final = f"<{ESCAPED}"
 JSON_STOP: Final = re.compile(r'["\\]')
 CLOSERS: Final = {"{": "}", "[": "]"}
 
@@ -82,6 +84,12 @@ class Arguments:
     @property
     def is_over(self) -> bool:
         return self._place == "over"
+
+    @property
+    def plain_until(self) -> str:
+        """As CallReader's: in a string, what ends it or stands otherwise in JSON."""
+        is_string = self._place == "string" and not (self._is_key or self._tail)
+        return STOPS if is_string else ""
 
     def take(self) -> str:
         """JSON that came since the last time."""

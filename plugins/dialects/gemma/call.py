@@ -60,6 +60,10 @@ class GemmaCallReader(CallReader):
     def is_started(self) -> bool:  # type: ignore[override]
         return self._arguments is not None
 
+    @property
+    def plain_until(self) -> str:
+        return "" if self._arguments is None else self._arguments.plain_until
+
     def feed(
         self, text: str, at: int, base: int, emit: Emitter, *, is_final: bool
     ) -> tuple[int, Outcome]:
