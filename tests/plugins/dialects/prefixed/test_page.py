@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.plugins.dialects.family_pages import check_page
-from tokenwire.plugins.dialects.prefixed.build import NAMES, all_families
+from tests.plugins.dialects.dialect_pages import check_dialects_page
+from tokenwire.plugins.dialects.prefixed.build import NAMES
 
 
 def test_the_page_says_what_the_code_does() -> None:
-    check_page("prefixed", NAMES, all_families())
+    check_dialects_page("prefixed", tuple(NAMES))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tests.plugins.dialects.family_pages import check_page
-from tokenwire.plugins.dialects.pythonic.build import NAMES, all_families
+from tests.plugins.dialects.dialect_pages import check_dialects_page
+from tokenwire.plugins.dialects.pythonic.build import NAMES
 
 
 def test_the_page_says_what_the_code_does() -> None:
-    check_page("pythonic", NAMES, all_families())
+    check_dialects_page("pythonic", tuple(NAMES))
