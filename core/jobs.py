@@ -93,11 +93,6 @@ class JobBuilder:
             raise RequestError(
                 f"model {self._model!r} cannot give log probabilities", param="logprobs"
             )
-        if call.output.n > 1 and not card.can("n"):
-            raise RequestError(
-                f"n: model {self._model!r} gives one choice a request, not {call.output.n}",
-                param="n",
-            )
         self._check_ids(call, card)
         ignored: list[str] = []
         spellings = self._stop_spellings(call)

@@ -47,7 +47,7 @@ FIELDS: Final = (
     FieldRule("no_stop_trim", "used", "another name of include_stop_str_in_output"),
     FieldRule("truncate_prompt_tokens", "ignored", "a prompt that does not fit is refused"),
     # Output.
-    FieldRule("n", "used", "1 to 128", ("n",), "refused"),
+    FieldRule("n", "used", "1 to 128"),
     FieldRule("logprobs", "used", "with bytes; of the visible answer", ("logprobs",), "refused"),
     FieldRule("top_logprobs", "used", "0 to 20; needs logprobs"),
     FieldRule("prompt_logprobs", "ignored", "ask Completions for echo and logprobs"),
