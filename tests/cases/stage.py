@@ -8,7 +8,7 @@ nothing leaks, and the official clients build the same message.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -19,15 +19,27 @@ from jiter import from_json
 
 from tests.cases.cutting import Script, cuttings
 from tests.cases.message import Call, read_chat, read_messages
+from tests.cases.responses_message import read_responses
 from tokenwire.core.config import Config, ModelConfig, PluginUse, ServerConfig
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.testing.client import LocalClient, Response
 from tokenwire.core.wire import HttpRequest
 
-__all__ = ("CHAT", "FORMATS", "MESSAGES", "Played", "Stage", "compared", "to_messages")
+__all__ = (
+    "CHAT",
+    "FORMATS",
+    "MESSAGES",
+    "RESPONSES",
+    "Played",
+    "Stage",
+    "compared",
+    "to_messages",
+    "to_responses",
+)
 
-CHAT, MESSAGES = "/v1/chat/completions", "/v1/messages"
-FORMATS = ("plain", "hermes", "think", "hermes+think", "sentencepiece")
+CHAT, MESSAGES, RESPONSES = "/v1/chat/completions", "/v1/messages", "/v1/responses"
+READERS = {CHAT: read_chat, MESSAGES: read_messages, RESPONSES: read_responses}
+FORMATS = ("plain", "hermes", "think", "hermes+think", "sentencepiece", "harmony")
 HINTS = ("format", "grammar", "prompt_has")
 """Of a case's output, what is no part of a script."""
 SECRETS = ("Traceback", "/site-packages/", ".py")
@@ -39,9 +51,10 @@ class Played:
 
     def __init__(self, path: str, response: Response) -> None:
         self.response = response
-        self.is_chat = path == CHAT
+        self.has_texts = path != MESSAGES
+        """Arguments are text, in either mode."""
         self.status = response.status
-        self.choices = (read_chat if path == CHAT else read_messages)(response)
+        self.choices = READERS[path](response)
         self.message = self.choices[0]
 
 
@@ -116,6 +129,9 @@ class Stage:
         if path == CHAT:
             with self._http(openai) as http:
                 self._openai(http, body, headers, given)
+        elif path == RESPONSES:
+            with self._http(openai) as http:
+                self._openai_responses(http, body, headers, given)
         else:
             with self._http(anthropic) as http:
                 self._anthropic(http, body, headers, given)
@@ -163,6 +179,27 @@ class Stage:
                 assert calls == [(call.name, call.arguments) for call in wanted.calls]
                 assert choice.finish_reason == wanted.finish
 
+    def _openai_responses(
+        self, http: Any, body: Mapping[str, Any], headers: Any, given: Played
+    ) -> None:
+        client = openai.OpenAI(
+            base_url="http://local/v1", api_key="none", max_retries=0, http_client=http
+        )
+        fields: Any = {key: value for key, value in body.items() if key != "stream"}
+        whole = client.responses.create(**fields, extra_headers=headers)
+        stream = client.responses.create(**fields, stream=True, extra_headers=headers)
+        *_, last = stream
+        wanted = given.message
+        for response in (whole, last.response):
+            calls = [
+                (item.name, item.arguments)
+                for item in response.output
+                if item.type == "function_call"
+            ]
+            assert response.output_text == (wanted.content or "")
+            assert calls == [(call.name, call.arguments) for call in wanted.calls]
+            assert response.status == wanted.finish
+
     def _anthropic(self, http: Any, body: Mapping[str, Any], headers: Any, given: Played) -> None:
         client = anthropic.Anthropic(
             base_url="http://local", api_key="none", max_retries=0, http_client=http
@@ -189,7 +226,7 @@ def compared(played: Played) -> list[Any]:
         (
             choice.content or None,
             choice.reasoning,
-            [(call.name, _parsed(call, is_chat=played.is_chat)) for call in choice.calls],
+            [(call.name, _parsed(call, as_text=played.has_texts)) for call in choice.calls],
             choice.finish,
             choice.stop_sequence,
             None if choice.error is None else choice.error.get("type"),
@@ -199,9 +236,9 @@ def compared(played: Played) -> list[Any]:
     ]
 
 
-def _parsed(call: Call, *, is_chat: bool) -> object:
+def _parsed(call: Call, *, as_text: bool) -> object:
     """Messages has arguments parsed in its unary body, and of a cut call what is whole."""
-    return call.arguments if is_chat else from_json(call.arguments.encode(), partial_mode=True)
+    return call.arguments if as_text else from_json(call.arguments.encode(), partial_mode=True)
 
 
 def _mode(path: str, body: Mapping[str, Any], *, stream: bool, is_given: bool) -> Mapping[str, Any]:
@@ -211,7 +248,7 @@ def _mode(path: str, body: Mapping[str, Any], *, stream: bool, is_given: bool) -
         asked["stream_options"] = {"include_usage": True}
     if not is_given:
         # Why: other cuttings have more tokens, and the limit is not what they are about.
-        for key in ("max_tokens", "max_completion_tokens"):
+        for key in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
             if key in asked:
                 asked[key] = 8000
     return asked
@@ -249,3 +286,36 @@ def to_messages(body: Mapping[str, Any]) -> dict[str, Any] | None:
     if body.get("parallel_tool_calls") is False:
         asked["tool_choice"] = {"type": "auto", "disable_parallel_tool_use": True}
     return asked
+
+
+def to_responses(body: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A chat request as one of Responses; None where Responses has no such fields."""
+    if {"n", "logprobs", "top_logprobs", "seed", "stop", "response_format"} & set(body):
+        return None
+    asked: dict[str, Any] = {
+        "model": body["model"],
+        "input": [item for message in body["messages"] for item in _to_items(message)],
+    }
+    if "max_tokens" in body:
+        asked["max_output_tokens"] = body["max_tokens"]
+    for key in ("temperature", "parallel_tool_calls", "tool_choice"):
+        if key in body:
+            asked[key] = body[key]
+    if tools := body.get("tools"):
+        asked["tools"] = [{"type": "function", **tool["function"]} for tool in tools]
+    return asked
+
+
+def _to_items(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    role, content = message["role"], message.get("content")
+    if role == "tool":
+        id_ = message["tool_call_id"]
+        yield {"type": "function_call_output", "call_id": id_, "output": content}
+        return
+    if thought := message.get("reasoning_content"):
+        part = {"type": "reasoning_text", "text": thought}
+        yield {"type": "reasoning", "summary": [], "content": [part]}
+    if content or not message.get("tool_calls"):
+        yield {"role": role, "content": content}
+    for call in message.get("tool_calls") or ():
+        yield {"type": "function_call", "call_id": call["id"], **call["function"]}
