@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
+
+from tokenwire.core.factory import NoSettings, Services
+from tokenwire.core.ports.dialect import Dialect, ParserMaker, ReasoningStyle
+
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("NAMES", "all_families")
+__all__ = (
+    "NAMES",
+    "HunyuanSettings",
+    "all_families",
+    "build_hunyuan",
+    "build_hunyuan_parser",
+)
 
 NAMES: Final[Mapping[str, str]] = {
     "glm": "GLM 4.5 to 4.7",
@@ -16,7 +27,6 @@ NAMES: Final[Mapping[str, str]] = {
     "laguna": "Poolside Laguna",
     "laguna_xs": "Poolside Laguna XS.2",
     "spark": "Spark 2.5",
-    "hunyuan": "Tencent Hy3",
 }
 
 
@@ -24,3 +34,29 @@ def all_families() -> Mapping[str, Family]:
     from tokenwire.plugins.dialects.glm.families import FAMILIES
 
     return FAMILIES
+
+
+class HunyuanSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the parser `hunyuan`."""
+
+    reasoning: ReasoningStyle = "auto"
+    """As of every parser made from a format."""
+    suffix: str | None = None
+    """What each tag's name ends in. None: what the checkpoint's chat template says, else
+    ":opensource"."""
+
+
+def build_hunyuan_parser(settings: HunyuanSettings, services: Services) -> ParserMaker:
+    from tokenwire.plugins.dialects.glm.families import hunyuan, suffix_of
+
+    suffix = settings.suffix
+    if suffix is None:
+        template = services.checkpoint.chat_template() if services.checkpoint else None
+        suffix = suffix_of(template or "")
+    return hunyuan(suffix).maker(settings.reasoning)
+
+
+def build_hunyuan(settings: NoSettings, services: Services) -> Dialect:
+    from tokenwire.plugins.dialects.glm.families import hunyuan
+
+    return hunyuan().dialect("hunyuan")

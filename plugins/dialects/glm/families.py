@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -11,7 +12,7 @@ from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.tag_call import TagCall
 from tokenwire.plugins.dialects._shared.tag_spelling import TagSpelling
 
-__all__ = ("FAMILIES", "hunyuan")
+__all__ = ("FAMILIES", "hunyuan", "suffix_of")
 
 BAR: Final = "\uff5c"
 """A full-width bar, as special tokens of Chinese families have it."""
@@ -24,8 +25,19 @@ SPELLING: Final = TagSpelling(
     end=CALL_END,
     after=(CALL,),
 )
+SUFFIX: Final = re.compile(r"set HYTK = '([^'<>\\]*)'")
+OPEN_SOURCE: Final = ":opensource"
 PAIRS: Final = ("<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
 RESPONSES: Final = ("<tool_response>", "</tool_response>")
+GLM_TURNS: Final = (
+    "[gMASK]",
+    "<sop>",
+    "<|endoftext|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|observation|>",
+)
 TEMPLATE: Final = (CALL, "<arg_key>", "<arg_value>")
 GRAMMAR: Final = calls_grammar("<tool_call>{}\n", CALL_END, "glm_xml", trigger=CALL)
 
@@ -43,7 +55,11 @@ def _format(*, lead: int = 1, trims: str = "\n") -> Format:
 
 
 def _family(
-    format: Format, turns: tuple[str, ...], stops: tuple[str, ...], *template: str
+    format: Format,
+    turns: tuple[str, ...],
+    stops: tuple[str, ...],
+    *template: str,
+    model_types: tuple[str, ...] = (),
 ) -> Family:
     return Family(
         format=format,
@@ -51,10 +67,17 @@ def _family(
         markers=(*PAIRS, *RESPONSES, *turns),
         stop_strings=stops,
         grammar=GRAMMAR,
+        model_types=model_types,
     )
 
 
-def hunyuan(suffix: str = ":opensource") -> Family:
+def suffix_of(template: str) -> str:
+    """What the tags' names end in, by a chat template of Hy3."""
+    found = SUFFIX.search(template)
+    return found.group(1) if found else OPEN_SOURCE
+
+
+def hunyuan(suffix: str = OPEN_SOURCE) -> Family:
     """Hy3, whose tags end in a suffix that the checkpoint's template names."""
 
     def tag(name: str) -> str:
@@ -85,6 +108,7 @@ def hunyuan(suffix: str = ":opensource") -> Family:
             trims="",
         ),
         template_markers=("<arg_key{}>", "<tool_sep{}>"),
+        model_types=("hy_v3",),
         markers=(
             *map(tag, inner),
             *map(tag, results),
@@ -104,11 +128,9 @@ def hunyuan(suffix: str = ":opensource") -> Family:
 FAMILIES: Final[Mapping[str, Family]] = {
     "glm": _family(
         _format(),
-        (
-            "[gMASK]", "<sop>", "<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>",
-            "<|observation|>",
-        ),  # fmt: skip
+        GLM_TURNS,
         ("<|user|>", "<|observation|>", "<|endoftext|>"),
+        model_types=("glm4_moe", "glm4_moe_lite"),
     ),
     "ling3": _family(
         _format(),
@@ -131,10 +153,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
     ),
     "spark": _family(
         _format(lead=0, trims=""),
-        (START, END, "<|System|>", "<|User|>", "<|Bot|>",
-         "<|Tool|>"),
+        (START, END, "<|System|>", "<|User|>", "<|Bot|>", "<|Tool|>"),
         (END,),
         "<|Bot|>",
     ),
     "hunyuan": hunyuan(),
-}  # fmt: skip
+}

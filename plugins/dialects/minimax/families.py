@@ -46,6 +46,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             ends=(M2_END,),
         ),
         template_markers=(M2_CALLS, INVOKE),
+        model_types=("minimax_m2",),
         markers=(*TURNS, *RESULTS),
         stop_strings=STOPS,
         grammar=calls_grammar(
@@ -69,6 +70,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             trims="",
         ),
         template_markers=(SPACE, "<mm:think>", INVOKE),
+        model_types=("minimax_m3_vl",),
         markers=(SPACE, *TURNS, *RESULTS, "]<]image[>[", "]<]video[>["),
         stop_strings=STOPS,
     ),

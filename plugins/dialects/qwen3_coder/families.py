@@ -72,6 +72,7 @@ QWEN_FORMAT: Final = Format(
 QWEN_FAMILY: Final = Family(
     format=QWEN_FORMAT,
     template_markers=("<tool_call>", "<function=", "<parameter="),
+    model_types=("qwen3_5", "qwen3_5_moe"),
     markers=CHATML,
     stop_strings=("<|im_end|>",),
     grammar=calls_grammar(
@@ -91,6 +92,7 @@ SEED_FAMILY: Final = Family(
         lead=2,
     ),
     template_markers=("<seed:tool_call>", "<function=", "<parameter="),
+    model_types=("seed_oss",),
     markers=("<seed:bos>", "<seed:eos>", "<seed:pad>", "<seed:cot_budget_reflect>",
              "</seed:cot_budget_reflect>"),
     stop_strings=("<seed:eos>",),
@@ -119,6 +121,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "step3p5": replace(
         QWEN_FAMILY,
         format=replace(QWEN_FORMAT, lead=0),
+        model_types=(),
         template_markers=(
             *QWEN_FAMILY.template_markers, "<|im_start|>tool_response", "'observation'",
         ),

@@ -77,7 +77,8 @@ def test_special_tokens_are_the_tags_they_spell() -> None:
 
 
 def test_other_special_tokens_inside_a_value_are_dropped() -> None:
-    pieces = ("<tool_call>\n<function=f>\n<parameter=a>\nx\n</para", "<|x|>", "y\n</parameter>\n</function>")  # fmt: skip
+    begin = "<tool_call>\n<function=f>\n<parameter=a>\nx\n</para"
+    pieces = (begin, "<|x|>", "y\n</parameter>\n</function>")
     assert parsed(*pieces, special=("<|x|>",)) == [call("f", '{"a": "x\\n</paray"}')]
 
 
