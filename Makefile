@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODELS := models
 
-.PHONY: help serve serve-real test test-gateway test-long check fix bench schema kit clean
+.PHONY: help serve serve-real test test-gateway test-long check fix bench docs schema kit clean
 
 help:
 	@echo "make serve         install and serve the mock engine on http://127.0.0.1:8080"
@@ -15,6 +15,7 @@ help:
 	@echo "make check | fix   lint, types and layers alone | repair what a tool can repair"
 	@echo "make bench         the benchmarks"
 	@echo "make kit           the conformance kits against their broken plugins"
+	@echo "make docs          write the tables of the documents that are drawn from code anew"
 	@echo "make schema        write docs/token_interface.schema.json anew"
 	@echo "make clean         remove the environment and everything built"
 	@echo "Another port: TOKENWIRE_SERVER_PORT=8081 make serve"
@@ -79,6 +80,9 @@ kit: $(VENV)/dev
 bench: $(VENV)/dev $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/python benchmarks/per_token.py
 	$(BIN)/python benchmarks/gateway.py
+
+docs: $(VENV)/base
+	$(BIN)/python docs/tables.py
 
 schema: $(VENV)/base
 	$(BIN)/python -m tokenwire.core.token_schema > docs/token_interface.schema.json

@@ -1,4 +1,4 @@
-"""docs/protocols.md says what the code does: fields, blocks, endings, errors, losses."""
+"""docs/protocols says what the code does: fields, blocks, endings, errors, losses."""
 
 from __future__ import annotations
 
@@ -14,38 +14,47 @@ from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.chat_completions import schema as chat_schema
 from tokenwire.plugins.protocols.chat_completions.chunks import FINISH_REASONS
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
+from tokenwire.plugins.protocols.completions import schema as completions_schema
+from tokenwire.plugins.protocols.completions.codec import Completions
+from tokenwire.plugins.protocols.completions.encode import FINISH_REASONS as COMPLETION_REASONS
 from tokenwire.plugins.protocols.messages import schema as messages_schema
 from tokenwire.plugins.protocols.messages.codec import MessagesCodec
 from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
 
-TEXT = (Path(__file__).parents[3] / "docs" / "protocols.md").read_text()
+PAGES = Path(__file__).parents[3] / "docs" / "protocols"
 MESSAGES = MessagesCodec(Keyring([b"a key of the tests' own, 32 bytes"]))
 CHAT = ChatCompletions()
 SMALLEST = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}]}
 
 
-def section(title):
-    found = re.search(rf"^### {title}\n(.*?)(?=^##)", TEXT, re.DOTALL | re.MULTILINE)
-    assert found, f"docs/protocols.md has no section {title!r}"
+def section(page, title):
+    """The text under a heading of a protocol's page."""
+    text = (PAGES / f"{page}.md").read_text()
+    found = re.search(rf"^## {title}\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, f"docs/protocols/{page}.md has no section {title!r}"
     return found.group(1)
 
 
-def rows(title):
+def rows(page, title):
     """Each row's cells, without their code marks; not the head."""
-    lines = [line for line in section(title).splitlines() if line.startswith("|")][2:]
-    return [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in lines]
+    lines = [line for line in section(page, title).splitlines() if line.startswith("|")][2:]
+    return [
+        [cell.strip().strip("`") for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+        for line in lines
+    ]
 
 
-def table(title):
-    return {row[0]: row[1] for row in rows(title)}
+def table(page, title):
+    return {row[0]: row[1] for row in rows(page, title)}
 
 
 @pytest.mark.parametrize(
-    ("title", "codec"), [("Messages: fields", MESSAGES), ("Chat Completions: fields", CHAT)]
+    ("page", "codec"),
+    [("messages", MESSAGES), ("chat_completions", CHAT), ("completions", Completions())],
 )
-def test_the_table_of_fields_is_the_codecs(title, codec):
-    said = [[cell.replace("`", "") for cell in row] for row in rows(title)]
-    assert said == [[rule.name, rule.how, rule.what] for rule in codec.fields]
+def test_the_table_of_fields_is_the_codecs(page, codec):
+    said = {row[0]: row[1] for row in rows(page, "Fields")}
+    assert said == {rule.name: rule.how for rule in codec.fields}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,7 @@ def test_the_table_of_fields_is_the_codecs(title, codec):
     [
         (MESSAGES, messages_schema.Body.__struct_fields__),
         (CHAT, chat_schema.Request.__struct_fields__),
+        (Completions(), completions_schema.Request.__struct_fields__),
     ],
 )
 def test_every_field_that_is_read_has_a_row(codec, fields):
@@ -72,7 +82,7 @@ BLOCKS = {
 }
 
 
-@pytest.mark.parametrize("kind", table("Messages: blocks"))
+@pytest.mark.parametrize("kind", table("messages", "Blocks"))
 def test_blocks(kind):
     role = "assistant" if kind in ("tool_use", "thinking", "redacted_thinking") else "user"
     asked = {"role": "assistant", "content": [{"type": "tool_use", **BLOCKS["tool_use"]}]}
@@ -80,12 +90,13 @@ def test_blocks(kind):
     body = msgspec.json.encode({**SMALLEST, "messages": messages})
     ignored = MESSAGES.decode(HttpRequest("POST", "/v1/messages", body=body)).ignored
     is_ignored = f"messages[].content[][type={kind}]" in ignored
-    assert is_ignored == (table("Messages: blocks")[kind] == "ignored")
+    assert is_ignored == (table("messages", "Blocks")[kind] == "ignored")
 
 
 def test_endings():
-    assert table("Messages: order of events") == STOP_REASONS
-    assert table("Chat Completions: order of chunks") == FINISH_REASONS
+    assert table("messages", "Order of events") == STOP_REASONS
+    assert table("chat_completions", "Order of chunks") == FINISH_REASONS
+    assert table("completions", "Order of chunks") == COMPLETION_REASONS
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
@@ -93,20 +104,17 @@ def test_errors(kind):
     error = ServiceError(kind, "x")
     reply = MESSAGES.encode_error(error, "r")
     type_ = msgspec.json.decode(reply.body)["error"]["type"]
-    rows_ = {row[0]: row[1:] for row in rows("Messages: errors")}
+    rows_ = {row[0]: row[1:] for row in rows("messages", "Errors")}
     assert rows_[kind.word] == [str(reply.status), type_]
     reply = CHAT.encode_error(error, "r")
     said = msgspec.json.decode(reply.body)["error"]
-    rows_ = {row[0]: row[1:] for row in rows("Chat Completions: errors")}
+    rows_ = {row[0]: row[1:] for row in rows("chat_completions", "Errors")}
     assert rows_[kind.word] == [str(reply.status), said["type"], said["code"] or ""]
 
 
 @pytest.mark.parametrize(
-    ("title", "codec"),
-    [
-        ("Messages: what the wire cannot carry", MESSAGES),
-        ("Chat Completions: what the wire cannot carry", CHAT),
-    ],
+    ("page", "codec"),
+    [("messages", MESSAGES), ("chat_completions", CHAT), ("completions", Completions())],
 )
-def test_losses(title, codec):
-    assert set(re.findall(r"`(\w+)`", section(title))) == codec.losses
+def test_losses(page, codec):
+    assert set(re.findall(r"`(\w+)`", section(page, "What the wire cannot carry"))) == codec.losses

@@ -1,0 +1,139 @@
+"""Writes the tables of these documents that are drawn from code, between their markers.
+
+`make docs` runs it; with --check it writes nothing and fails where a table is stale. A marker is a
+comment `fields of PROTOCOL`, `protocols` or `dialects`, and the table ends at a comment `end`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tokenwire.core.dialect_names import ALIASES
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.field_rule import FieldRule
+from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.codec import Codec
+from tokenwire.core.ports.dialect import Dialect, ParserMaker
+
+DOCS = Path(__file__).parent
+BLOCK = re.compile(r"(<!-- (fields of (\w+)|protocols|dialects) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = {name: "tokens" for name in ("tokenize", "detokenize", "render", "parse", "generate")}
+"""Protocols whose page is another's."""
+
+
+def main(arguments: list[str]) -> int:
+    stale = [path for path, _, new in drawn() if new is not None]
+    if "--check" in arguments:
+        for path in stale:
+            print(f"{path.relative_to(DOCS.parent)} is stale: run `make docs`", file=sys.stderr)
+        return 1 if stale else 0
+    for path, _, new in drawn():
+        if new is not None:
+            path.write_text(new)
+            print(f"wrote {path.relative_to(DOCS.parent)}")
+    return 0
+
+
+def drawn() -> Iterator[tuple[Path, list[str], str | None]]:
+    """Each document with tables: its path, which tables, and its new text where it is stale."""
+    host = Host()
+    for path in sorted(DOCS.rglob("*.md")):
+        text = path.read_text()
+        names = [found[1] for found in BLOCK.findall(text)]
+        if names:
+            new = BLOCK.sub(lambda found: _block(host, found), text)
+            yield path, names, new if new != text else None
+
+
+def codecs(host: Host) -> dict[str, Codec]:
+    built = {name: host.codecs.build(name, {}, lone_services()) for name in host.codecs}
+    return {name: codec for name, codec in built.items() if isinstance(codec, Codec)}
+
+
+def _block(host: Host, found: re.Match[str]) -> str:
+    begin, what, protocol, end = found.groups()
+    tables: dict[str, Callable[[], str]] = {
+        "protocols": lambda: _protocols(codecs(host)),
+        "dialects": lambda: _dialects(host),
+    }
+    table = tables[what]() if protocol is None else _fields(codecs(host)[protocol].fields)
+    return f"{begin}\n{table}\n{end}"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    titles = list(head)
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join("".join(f"| {cell} " if cell else "| " for cell in row) + "|\n" for row in lines)
+
+
+def _code(text: str) -> str:
+    """As code in a cell: line breaks are written out, and a bar is no border."""
+    shown = text.replace("\n", "\\n").replace("|", "\\|")
+    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
+
+
+def _codes(texts: Iterable[str]) -> str:
+    return ", ".join(_code(text) for text in texts)
+
+
+def _fields(rules: Iterable[FieldRule]) -> str:
+    return _table(
+        ("field", "how", "meaning", "needs of the engine"),
+        ((_code(r.name), r.how, r.what.replace("|", "\\|"), _needs(r)) for r in rules),
+    )
+
+
+def _needs(rule: FieldRule) -> str:
+    return f"{_codes(rule.needs)}; else {rule.otherwise}" if rule.needs else ""
+
+
+def _protocols(found: dict[str, Codec]) -> str:
+    return _table(
+        ("protocol", "routes", "page"),
+        (
+            (
+                _code(name),
+                ", ".join(_code(f"{route.method} {route.path}") for route in codec.routes),
+                f"[{page(name)}](protocols/{page(name)}.md)",
+            )
+            for name, codec in sorted(found.items())
+        ),
+    )
+
+
+def page(protocol: str) -> str:
+    """The page that documents a protocol."""
+    return PAGES.get(protocol, protocol)
+
+
+def _dialects(host: Host) -> str:
+    aliases: dict[str, list[str]] = {}
+    for alias, name in ALIASES.items():
+        aliases.setdefault(name, []).append(alias)
+    rows = []
+    for name in sorted(host.dialects):
+        dialect = host.dialects.build(name, {}, lone_services())
+        assert isinstance(dialect, Dialect)
+        spelled = _spelled(host, dialect.parser)
+        names, markers = _codes(aliases.get(name, ())), _codes(dialect.template_markers)
+        rows.append((_code(name), names, markers, *spelled, _code(dialect.parser)))
+    head = ("dialect", "other names", "its templates hold", "ends at", "reasoning", "parser")
+    return _table(head, rows)
+
+
+def _spelled(host: Host, parser: str) -> tuple[str, str]:
+    """What ends an answer, and what stands around reasoning."""
+    try:
+        maker = host.parsers.build(parser, {}, lone_services())
+    except ConfigError:
+        return "as the checkpoint says", "as the checkpoint says"
+    assert isinstance(maker, ParserMaker)
+    start, end = maker.reasoning_start, maker.reasoning_end
+    return _codes(maker.stop_strings), f"{_code(start)} to {_code(end)}" if start else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
