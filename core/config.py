@@ -79,6 +79,8 @@ class ServerConfig(Struct, frozen=True):
     """Bytes of a request's body."""
     max_background: int = 256
     """Answers that a worker makes at a time while nobody need listen."""
+    flush_interval: float = 0.005
+    """Seconds between two writes to one stream; what comes sooner is written together."""
     drain_timeout: float = 30.0
     """Seconds that running calls get at shutdown."""
     debug: bool = False

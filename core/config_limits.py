@@ -35,6 +35,7 @@ def check_server(server: ServerConfig, place: Place) -> None:
         "keepalive": (server.keepalive > 0, "seconds, more than 0"),
         "max_body": (server.max_body > 0, "bytes, more than 0"),
         "max_background": (server.max_background >= 0, "a number, 0 or more"),
+        "flush_interval": (0 <= server.flush_interval <= 1, "seconds, 0 to 1"),
         "drain_timeout": (server.drain_timeout >= 0, "seconds, 0 or more"),
     }
     for key, (is_right, what) in wanted.items():

@@ -116,7 +116,11 @@ class Deployment:
             scripts=self.scripts,
             recent=self._recent,
             answers=self._answers,
-            settings=RunSettings(keepalive_s=server.keepalive, timeout_s=server.request_timeout),
+            settings=RunSettings(
+                keepalive_s=server.keepalive,
+                timeout_s=server.request_timeout,
+                flush_s=server.flush_interval,
+            ),
             keys=self._services.keys,
             media=server.media,
             shelf=Shelf(self.store, self.config.cache.responses_ttl),

@@ -184,7 +184,7 @@ class Dispatcher:
                 sink.push(delta)
             except Exception:
                 log.exception("job %s: delta failed", entry.job)
-                self._break(entry)
+                self.break_off(entry.job)
                 continue
             if sink is not last:
                 touched.append(sink)
@@ -201,11 +201,14 @@ class Dispatcher:
             if not any(other in self._entries for other in self._jobs.get(entry.job, ())):
                 self._jobs.pop(entry.job, None)
 
-    def _break(self, entry: _Entry) -> None:
+    def break_off(self, job: str) -> None:
         """A bug on our side of the seam: end this call alone, and free the engine."""
-        self.abort(entry.job, None, AbortReason.CLIENT)
-        self.forget(entry.job)
-        entry.sink.end(BROKEN)
+        entries = (self._entries.get(part) for part in self._jobs.get(job, ()))
+        sinks = {entry.sink for entry in entries if entry is not None}
+        self.abort(job, None, AbortReason.CLIENT)
+        self.forget(job)
+        for sink in sinks:
+            sink.end(BROKEN)
 
     def _lose(self, why: str) -> None:
         self._lost = why

@@ -23,6 +23,7 @@ from tokenwire.core.config import MediaConfig
 from tokenwire.core.detached import Detached
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
+from tokenwire.core.flusher import Flusher
 from tokenwire.core.keeper import Keeper
 from tokenwire.core.lookups import Lookups
 from tokenwire.core.media_fetch import MediaFetcher
@@ -82,6 +83,7 @@ class Flow:
         self._models = ModelTable(models, absent)
         keys = keys or Keyring([token_bytes(32)])
         self._settings = settings or RunSettings()
+        self._flusher = Flusher(self._settings.flush_s)
         self._shelf = shelf
         self._detached: Detached | None = None
         if shelf is not None:
@@ -258,6 +260,9 @@ class Flow:
             abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),
             credit=None if job.credit is None else partial(dispatcher.credit, job.job),
             record=record,
+            flusher=self._flusher,
+            break_off=lambda: dispatcher.break_off(job.job),
+            gathers=work.gathers,
         )
         run = Run(work, reply, stream, self._settings, answer=answer, keeper=keeper)
         tale = Tale(self._observers, work.started())

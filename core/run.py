@@ -25,10 +25,12 @@ STREAM_HEADERS = (("cache-control", "no-cache"), ("x-accel-buffering", "no"))
 
 
 class RunSettings(Struct, frozen=True):
-    """Seconds: of silence until a stream gets a comment, and that a unary answer may take."""
+    """Seconds: of silence until a stream gets a comment, that a unary answer may take, and between
+    two writes to one stream."""
 
     keepalive_s: float = 10.0
     timeout_s: float = 600.0
+    flush_s: float = 0.0
 
 
 def error_of(failed: Failed) -> CallError:

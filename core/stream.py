@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import final
 
 from tokenwire.core.errors import CodecStateError
 from tokenwire.core.events import Event, Failed
+from tokenwire.core.flusher import Flusher
 from tokenwire.core.generation import Generation
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS
+from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import Finish, TokenDelta
 
 __all__ = ("CREDIT_STEP", "CREDIT_WINDOW", "AnswerStream")
@@ -50,9 +52,15 @@ class AnswerStream:
         abort: Callable[[int], None],
         credit: Callable[[int], None] | None = None,
         record: list[TokenDelta] | None = None,
+        flusher: Flusher | None = None,
+        break_off: Callable[[], None] | None = None,
+        gathers: bool = False,
     ) -> None:
         """`abort` tells the engine that a choice is no longer wanted; `credit` that so many tokens
-        were taken (None: it does not ask); `record` gets each delta."""
+        were taken (None: it does not ask); `record` gets each delta. `flusher` makes writes wait
+        for each other; `break_off` is called when a delta fails outside the engine's step;
+        `gathers`: while a write waits, ids may wait too and be read together (nobody stops the
+        answer by its text, and one choice is all)."""
         self.generation = generation
         self.failed: Failed | None = None
         self.first_token_at: float | None = None
@@ -71,11 +79,16 @@ class AnswerStream:
         self._abort = abort
         self._credit = credit
         self._record = record
+        self._flusher = flusher
+        self._break_off = break_off
+        self._gathers = gathers
+        self._held: list[TokenDelta] = []
+        self._waits = False  # Until the flusher calls.
         self._chunks: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[bool] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._interval = self._active_at = 0.0
+        self._interval = self._active_at = self._written_at = 0.0
         self._last_at = 0.0
         self._tokens = 0  # Since credit was last given back.
         self._fresh = False  # Whether this step brought tokens.
@@ -93,6 +106,19 @@ class AnswerStream:
         if delta.ids:
             self._tokens += len(delta.ids)
             self._fresh = True
+        if self._waits and self._gathers and _is_plain(delta):
+            self._held.append(delta)
+            return
+        if self._held:
+            self._read_held()
+        self._read(delta)
+
+    def _read_held(self) -> None:
+        held, self._held = self._held, []
+        for delta in _joined_deltas(held):
+            self._read(delta)
+
+    def _read(self, delta: TokenDelta) -> None:
         generation = self.generation
         self._emit(generation.push(delta))
         if generation.unwanted:
@@ -102,6 +128,7 @@ class AnswerStream:
 
     def end(self, finish: Finish) -> None:
         """The whole call failed: the engine is gone, or one of its deltas could not be sent."""
+        self._held.clear()
         failed = self.generation.end(finish)
         if not self._stream or not self._began:
             self._chunks.clear()
@@ -125,6 +152,29 @@ class AnswerStream:
                 self.itl_counts[bisect_left(ITL_BOUNDS, gap)] += 1
                 self.itl_sum += gap
             self._last_at = now
+        if self._flusher is not None and not self.is_over and not self.gone and not self.failed:
+            if self._waits:
+                return
+            if self._last_at - self._written_at < self._flusher.interval_s:
+                self._waits = True
+                self._flusher.later(self)
+                return
+        self._write()
+
+    def flush(self) -> None:
+        """The flusher's call."""
+        self._waits = False
+        if self._held:
+            try:
+                self._read_held()
+            except Exception:
+                log.exception("ids that waited could not be read")
+                if self._break_off is not None:
+                    self._break_off()
+                return
+        self._write()
+
+    def _write(self) -> None:
         waiter = self._waiter
         if waiter is None or waiter.done():
             return  # Why: the connection is sending, and will look again.
@@ -134,7 +184,7 @@ class AnswerStream:
                 direct = None
             if chunks and direct is not None and direct(self._joined()):
                 chunks.clear()
-                self._active_at = self._last_at
+                self._active_at = self._written_at = self._last_at
                 if self._tokens >= CREDIT_STEP:
                     self.taken()
             if chunks or self.is_over or self.gone or self.failed:
@@ -212,10 +262,25 @@ class AnswerStream:
 
     def taken(self) -> None:
         """The bytes of all tokens so far were sent: give credit back, when it is worth a frame."""
-        self._active_at = self._last_at
+        self._active_at = self._written_at = self._last_at
         if self._credit is not None and self._tokens >= CREDIT_STEP:
             tokens, self._tokens = self._tokens, 0
             self._credit(tokens)
 
     def _joined(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+
+def _is_plain(delta: TokenDelta) -> bool:
+    """Whether it has ids and nothing else."""
+    return delta.finish is None and delta.counts is None and not delta.logprobs
+
+
+def _joined_deltas(deltas: Sequence[TokenDelta]) -> Sequence[TokenDelta]:
+    """One for all of them, where they follow each other without gap or overlap."""
+    first, ids = deltas[0], TokenIds()
+    for delta in deltas:
+        if delta.at != first.at + len(ids):
+            return deltas
+        ids.extend(delta.ids)
+    return (TokenDelta(first.job, first.at, first.attempt, first.choice, ids),)

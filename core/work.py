@@ -55,6 +55,18 @@ class Work(Struct, frozen=True):
             return self.model.raw.generation(self.call, self.prompts, self.planned)
         return self.model.generation(self.call, self.prompt, self.planned)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether ids of a stream may wait for others: one choice, whose text nobody watches."""
+        output = self.call.output
+        return (
+            output.stream
+            and output.n == 1
+            and output.logprobs is None
+            and not self.prompts
+            and not self.planned.stop_strings
+        )
+
     def started(self) -> CallStarted:
         return CallStarted(
             request_id=self.stamp.id,

@@ -29,7 +29,7 @@ IGNORED = "x-tokenwire-ignored"
 
 
 class Tagged(Tokenizer):
-    """Bytes and a ChatML token; tells in which thread long text was encoded."""
+    """Bytes and a ChatML token; tells which other threads encoded long text."""
 
     def __init__(self, before: Callable[[], None] = lambda: None) -> None:
         self._text = ByteText((BOS, EOS, PAD, END))
@@ -38,12 +38,11 @@ class Tagged(Tokenizer):
         self._before = before
 
     def encode(self, text: str, shields: Shields = NO_SHIELDS) -> TokenIds:
+        # Why so long: engines load in a thread, and encode a sentence there.
+        if len(text) > 1000 and threading.current_thread() is not threading.main_thread():
+            self.threads.append(threading.current_thread())
+            self._before()
         return self._text.encode(text, shields)
-
-    def encode_many(self, texts: list[tuple[str, Shields]]) -> list[TokenIds]:
-        self.threads.append(threading.current_thread())
-        self._before()
-        return [self.encode(*each) for each in texts]
 
     def token_bytes(self, id: int) -> bytes:
         return self._text.token_bytes(id)
@@ -202,7 +201,6 @@ def test_long_prompts_are_encoded_beside_the_loop() -> None:
         assert ask(client, "messages", messages=long).status == 200
         assert len(spied.jobs[1].prompt) > INLINE_CHARACTERS
     assert len(tokenizer.threads) == 2
-    assert threading.current_thread() not in tokenizer.threads
 
 
 def test_both_ways_of_encoding_give_the_same_ids() -> None:
