@@ -16,6 +16,7 @@ from tokenwire.core.factory import Services
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
+from tokenwire.core.testing.dialect_kit import run_dialect_kit
 from tokenwire.plugins.dialects.generic.maker import GenericMaker
 from tokenwire.plugins.dialects.generic.spec import read_template
 
@@ -169,3 +170,8 @@ def test_auto_takes_it_where_a_checkpoint_ships_one_and_no_family_fits(tmp_path)
     assert picked("{{ messages }}") == "plain"
     with pytest.raises(ConfigError, match="wanted a response_template"):
         host.parsers.build("generic", {}, lone_services())
+
+
+@pytest.mark.parametrize("template", [QWEN, GRANITE, CHANNELS, TAGGED, KV, PYTHON])
+def test_a_parser_from_a_template_conforms(template) -> None:
+    run_dialect_kit(None, maker(template), examples=60)
