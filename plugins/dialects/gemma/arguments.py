@@ -13,16 +13,13 @@ import re
 from json.encoder import encode_basestring
 from typing import Final, Literal, TypeAlias, final
 
-from msgspec import Struct
-
 from tokenwire.plugins.dialects._shared.schema import Schema
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
 from tokenwire.plugins.dialects._shared.typed_value import ESCAPED
+from tokenwire.plugins.dialects.gemma.state import ArgumentsState, Bracket, Place
 
-__all__ = ("Arguments", "ArgumentsState", "Progress")
+__all__ = ("Arguments", "Progress")
 
-Place: TypeAlias = Literal["key", "colon", "value", "string", "json", "word", "next", "over"]
-"""`json`: in a string that JSON's own quotes hold; `next`: behind a value."""
 Progress: TypeAlias = Literal["more", "over", "broken"]
 BLANK: Final = " \t\r\n"
 MAX_WORD: Final = 65_536
@@ -39,26 +36,6 @@ JSON_STOP: Final = re.compile(r'["\\]')
 CLOSERS: Final = {"{": "}", "[": "]"}
 
 
-class ArgumentsState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """As msgspec's `convert` gives it back. `path`: of each open bracket, itself and the key of the
-    value that is being read in it."""
-
-    place: Place
-    path: list[tuple[Literal["{", "["], str]]
-    word: str
-    tail: str
-    is_key: bool
-    is_first: bool
-    is_escaped: bool
-
-    def __post_init__(self) -> None:
-        if not self.path and self.place not in ("value", "over"):
-            raise ValueError("outside all brackets there is no key and no value")
-        in_key = self.is_key and self.place in ("string", "json", "word")
-        if (in_key or self.place in ("key", "colon")) and self.path[-1][0] != "{":
-            raise ValueError("a key stands in an object")
-
-
 @final
 class Arguments:
     """`feed` it from the first `{` on."""
@@ -73,7 +50,7 @@ class Arguments:
         self._marks = Tags((quote, end))
         self._schema = schema
         self._place: Place = "value"
-        self._path: list[tuple[Literal["{", "["], str]] = []
+        self._path: list[tuple[Bracket, str]] = []
         self._word = ""
         self._tail = ""  # of a string: text if more comes
         self._is_key = False  # whether the string that is being read is a key

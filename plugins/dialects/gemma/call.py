@@ -17,7 +17,8 @@ from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.schema import Schema
-from tokenwire.plugins.dialects.gemma.arguments import Arguments, ArgumentsState
+from tokenwire.plugins.dialects.gemma.arguments import Arguments
+from tokenwire.plugins.dialects.gemma.state import ArgumentsState
 
 __all__ = ("GemmaCallReader", "gemma_calls")
 
