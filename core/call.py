@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from tokenwire.core.dialogue import Dialogue
 from tokenwire.core.queries import (
     Capabilities,
+    CapabilityTable,
     Detokenize,
     Detokenized,
-    ModelCapabilities,
     Parse,
     Parsed,
     Render,
@@ -242,7 +242,7 @@ QueryResult: TypeAlias = (
     | Detokenized
     | RenderedCall
     | Parsed
-    | tuple[ModelCapabilities, ...]
+    | CapabilityTable
     | StoredResult
 )
 """ListModels -> tuple, GetModel -> ModelInfo, Count -> tokens; the others -> what is called so."""

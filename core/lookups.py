@@ -28,10 +28,10 @@ from tokenwire.core.ports.codec import Codec
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.queries import (
     Capabilities,
+    CapabilityTable,
     Detokenize,
     Detokenized,
     ForeignRequest,
-    ModelCapabilities,
     Parse,
     Render,
     RenderedCall,
@@ -163,8 +163,10 @@ class Lookups:
             param="protocol",
         )
 
-    def _capabilities(self, query: Capabilities) -> tuple[ModelCapabilities, ...]:
+    def _capabilities(self, query: Capabilities) -> CapabilityTable:
         models = self._models
         asked = models.each() if query.model is None else (models.find(query.model),)
         codecs = self._codecs.values()
-        return tuple(capabilities_of(each, models.aliases(each), codecs) for each in asked)
+        return CapabilityTable(
+            tuple(capabilities_of(each, models.aliases(each), codecs) for each in asked)
+        )

@@ -19,6 +19,7 @@ from tokenwire.core.token_ids import TokenIds
 
 __all__ = (
     "Capabilities",
+    "CapabilityTable",
     "Detokenize",
     "Detokenized",
     "FieldUse",
@@ -163,3 +164,9 @@ class ModelCapabilities(Struct, frozen=True):
     """Capabilities that the engine declares; empty while it loads."""
     is_ready: bool
     protocols: Mapping[str, tuple[FieldUse, ...]]
+
+
+class CapabilityTable(Struct, frozen=True):
+    """The models that were asked for."""
+
+    models: tuple[ModelCapabilities, ...]

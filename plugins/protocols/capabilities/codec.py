@@ -14,7 +14,12 @@ import msgspec
 from tokenwire.core.call import Query, QueryResult
 from tokenwire.core.errors import CallError
 from tokenwire.core.ports.codec import Codec, Reply
-from tokenwire.core.queries import Capabilities, FieldUse, ModelCapabilities
+from tokenwire.core.queries import (
+    Capabilities,
+    CapabilityTable,
+    FieldUse,
+    ModelCapabilities,
+)
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 from tokenwire.plugins.protocols._shared.openai_errors import error_reply
 
@@ -41,9 +46,9 @@ class CapabilitiesCodec(Codec):
         raise NotImplementedError("capabilities gives queries only")
 
     def answer(self, query: Query, result: QueryResult) -> HttpReply:
-        if not isinstance(query, Capabilities) or not isinstance(result, tuple):
+        if not isinstance(query, Capabilities) or not isinstance(result, CapabilityTable):
             raise TypeError(f"{query!r} is not answered by a {type(result).__name__}")
-        each = [_model(model) for model in result if isinstance(model, ModelCapabilities)]
+        each = [_model(model) for model in result.models]
         body: object = {"object": "list", "data": each} if query.model is None else each[0]
         return HttpReply(200, "application/json", _encode(body))
 

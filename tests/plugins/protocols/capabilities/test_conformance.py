@@ -7,7 +7,7 @@ import pytest
 
 from tokenwire.core.call import ListModels
 from tokenwire.core.host import Host
-from tokenwire.core.queries import Capabilities, FieldUse, ModelCapabilities
+from tokenwire.core.queries import Capabilities, CapabilityTable, FieldUse, ModelCapabilities
 from tokenwire.core.testing.codec_kit import conform, run_codec_kit
 from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols import capabilities
@@ -32,7 +32,9 @@ def test_conforms():
 
 
 def test_a_model_s_entry():
-    body = msgspec.json.decode(CapabilitiesCodec().answer(Capabilities("m"), (FACTS,)).body)
+    body = msgspec.json.decode(
+        CapabilitiesCodec().answer(Capabilities("m"), CapabilityTable((FACTS,))).body
+    )
     assert body == {
         "id": "m",
         "object": "capabilities",
