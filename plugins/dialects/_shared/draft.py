@@ -31,15 +31,18 @@ class Verdict(Enum):
     CALL = "call"
 
 
-def judge(held: str, tables: Tables, tools: tuple[ToolSpec, ...]) -> tuple[Verdict, int]:
-    """`held` begins with the marker of a call or of a section of calls."""
+def judge(
+    held: str, tables: Tables, tools: tuple[ToolSpec, ...], *, is_final: bool
+) -> tuple[Verdict, int]:
+    """`held` begins with the marker of a call or of a section of calls. `is_final`: nothing
+    follows it."""
     limit = held[:MAX_HELD]
-    closed = limit.find(tables.format.think_end)
-    text = limit if closed < 0 else limit[:closed]
-    stop = _first_other(text, tables, tools)
+    # Why a beginning too: what may close the reasoning must not be read as part of the call.
+    closed, marker = tables.closing.find(limit, 0, is_final=is_final or len(held) > MAX_HELD)
+    stop = _first_other(limit[:closed], tables, tools)
     if stop is not None:
         return Verdict.DRAFT, stop
-    if closed >= 0:
+    if marker == tables.format.think_end:
         return Verdict.DRAFT, closed
     return (Verdict.CALL if len(held) > MAX_HELD else Verdict.OPEN), len(held)
 

@@ -32,8 +32,8 @@ class Tables:
     """`Tags` by place. In those of two, the second is for answers with calls."""
 
     __slots__ = (
-        "again", "format", "heads", "later", "numbers", "parts", "quick", "reasoning", "section",
-        "starts",
+        "again", "closing", "format", "heads", "later", "numbers", "parts", "quick", "reasoning",
+        "section", "starts",
     )  # fmt: skip
 
     def __init__(self, format: Format) -> None:
@@ -56,6 +56,7 @@ class Tables:
         self.section: Final = Tags((*opening, *format.ends))
         drafts = opening if format.is_drafting else ()
         self.reasoning: Final = _both((*think[1:], *format.dropped), drafts)
+        self.closing: Final = Tags(think[1:])
         self.again: Final = Tags(think[:1])
         """At the head of reasoning that the prompt has opened."""
         self.quick: Final = tuple(

@@ -266,7 +266,7 @@ class TaggedParser(Parser):
         self._state, self._head = "text", "thought"
 
     def _draft(self, buffer: str, at: int, is_final: bool) -> int:
-        verdict, stop = judge(buffer[at:], self._tables, self._tools)
+        verdict, stop = judge(buffer[at:], self._tables, self._tools, is_final=is_final)
         if verdict is Verdict.DRAFT:
             self._space.think(buffer[at : at + stop], self._end(buffer, at + stop))
             self._state = "reasoning"
