@@ -10,7 +10,7 @@ import pytest
 
 from tests.cases.message import Message
 from tests.cases.shared import asked, bodies
-from tests.cases.stage import CHAT, Played, Stage
+from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Played, Stage
 from tokenwire.core.prompt import Prompt
 
 __all__ = ("EXPECT", "Answered")
@@ -58,6 +58,8 @@ def _finish(at: Answered, wanted: str) -> None:
         got = answer.message.finish
         if at.path == CHAT:
             assert got == wanted
+        elif at.path == RESPONSES:
+            assert got == ("incomplete" if wanted == "length" else "completed")
         elif answer.message.stop_sequence:
             assert (got, wanted) == ("stop_sequence", "stop")
         else:
@@ -108,14 +110,62 @@ def _event_name(event: Any) -> str:
             return str(event["type"])
 
 
-def _status(at: Answered, wanted: int) -> None:
+def _status(at: Answered, wanted: int | str) -> None:
+    if isinstance(wanted, str):
+        assert [answer.message.finish for answer in at.answers] == [wanted] * len(at.answers)
+        return
     assert [answer.status for answer in at.answers] == [wanted] * len(at.answers)
 
 
 def _statuses(at: Answered, wanted: list[int]) -> None:
     given = list(at.case["input"]["variants"])
-    kept = [status for body, status in zip(given, wanted, strict=True) if "messages" in body]
+    kept = [
+        status
+        for body, status in zip(given, wanted, strict=True)
+        if asked(at.path, body, at.case) is not None
+    ]
     assert [answer.status for answer in at.answers] == kept
+
+
+def _response_events(at: Answered, wanted: list[str]) -> None:
+    """What goes on inside of a reasoning item stands in no case."""
+    got: list[str] = []
+    thoughts = set()
+    for event in at.stream():
+        kind, index = event["type"], event.get("output_index")
+        name = kind.removeprefix("response.") if index is not None else kind
+        if name.startswith("output_item"):
+            item = event["item"]["type"]
+            thoughts |= {index} if item == "reasoning" else set()
+            name += f":{index}:{item}" if name.endswith("added") else f":{index}"
+        elif index in thoughts:
+            continue
+        elif name.endswith(".delta"):
+            name += "*"
+            if got[-1:] == [name]:
+                continue
+        got.append(name)
+    assert got == wanted
+
+
+def _item_statuses(at: Answered, wanted: list[str]) -> None:
+    got = [event["item"]["status"] for event in at.stream() if "item" in event]
+    assert got == wanted
+
+
+def _numbers(at: Answered, wanted: str) -> None:
+    assert wanted == "0..n-1"
+    got = [event["sequence_number"] for event in at.stream()]
+    assert got == list(range(len(got)))
+
+
+def _stream_error(at: Answered) -> Any:
+    last = at.stream()[-1]
+    return last["response"]["error"] if at.path == RESPONSES else last["error"]
+
+
+def _body(at: Answered) -> Any:
+    return at.answers[0].response.json()
 
 
 def _in_order(at: Answered, wanted: list[str]) -> None:
@@ -208,7 +258,21 @@ EXPECT: Mapping[str, Callable[[Answered, Any], None]] = {
     "tool_inputs": lambda at, wanted: _same(
         [json.loads(call.arguments) for call in at.message.calls], wanted
     ),
-    "events": _events,
+    "events": lambda at, wanted: (
+        _response_events(at, wanted) if at.path == RESPONSES else _events(at, wanted)
+    ),
+    "events_first": lambda at, wanted: _same(at.stream()[0]["type"], wanted),
+    "events_last": lambda at, wanted: _same(at.stream()[-1]["type"], wanted),
+    "sequence_numbers": _numbers,
+    "item_status": _item_statuses,
+    "incomplete_reason": lambda at, wanted: _same(
+        _body(at)["incomplete_details"]["reason"], wanted
+    ),
+    "usage_keys": lambda at, wanted: _same(sorted(_body(at)["usage"]), sorted(wanted)),
+    "statuses_in": lambda at, wanted: _same(
+        [answer.status in each for answer, each in zip(at.answers, wanted, strict=True)],
+        [True] * len(wanted),
+    ),
     "block_types": lambda at, wanted: _same(_types(at), wanted),
     "blocks_have": _blocks_have,
     "deltas_by_step": _steps,
@@ -221,7 +285,7 @@ EXPECT: Mapping[str, Callable[[Answered, Any], None]] = {
     "statuses": _statuses,
     "error_code": lambda at, wanted: _each(at, lambda answer: _code(at, answer, wanted)),
     "error_param": lambda at, wanted: _same(at.message.error["param"], wanted),
-    "stream_error_event": lambda at, wanted: _same(at.stream()[-1]["error"] is not None, wanted),
+    "stream_error_event": lambda at, wanted: _same(_stream_error(at) is not None, wanted),
     "finish_chunks_per_choice": lambda at, wanted: None,  # message.py allows none beside an error
     "usage": _usage,
     "final_output_tokens": lambda at, wanted: _same(at.message.output_tokens, wanted),
@@ -271,7 +335,7 @@ def _types(at: Answered) -> list[str]:
 
 def _code(at: Answered, answer: Played, wanted: str) -> None:
     error = answer.message.error
-    if at.path == CHAT:
+    if at.path != MESSAGES:
         assert error["code"] == wanted
     else:
         assert error["message"].startswith("prompt is too long: ")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tests.cases.outputs import function
-from tests.cases.stage import CHAT, MESSAGES
+from tests.cases.stage import CHAT, MESSAGES, RESPONSES
 
 __all__ = ("REQUESTS", "Asked")
 
@@ -55,6 +55,11 @@ def calling(arguments: str, **more: Any) -> dict[str, Any]:
     return {"role": "assistant", "tool_calls": [called], **more}
 
 
+def responses(name: str, *items: Any, **more: Any) -> Asked:
+    fields = {key: more.pop(key) for key in tuple(more) if key in Asked.__struct_fields__}
+    return Asked(name, RESPONSES, {"input": list(items), **more}, **fields)
+
+
 STOCK: Final = {"tools": [function("check_stock")]}
 RESULT: Final = {"role": "tool", "tool_call_id": "call-of-stock/1", "content": "12 left"}
 HOSTED: Final = {"type": "code_execution_20250825", "name": "code_execution"}
@@ -76,6 +81,31 @@ REFERENCE: Final = {
 NULLS: Final = (
     "temperature", "top_p", "stop", "stream", "logprobs", "tools", "tool_choice", "n", "seed",
     "response_format", "max_tokens", "max_completion_tokens", "stream_options", "user",
+)  # fmt: skip
+
+FLAT: Final = {
+    "type": "function",
+    "name": "check_stock",
+    "parameters": {"type": "object", "properties": {"item": {"type": "string"}}},
+}
+CALLED: Final = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call-of-stock/1",
+    "name": "check_stock",
+    "arguments": '{"item":"lamp"}',
+    "status": "completed",
+}
+GIVEN: Final = {
+    "type": "function_call_output",
+    "call_id": "call-of-stock/1",
+    "output": "12 left",
+}
+RESPONSE_NULLS: Final = (
+    "temperature", "top_p", "instructions", "tools", "tool_choice", "text", "reasoning", "include",
+    "metadata", "store", "background", "stream", "stream_options", "previous_response_id",
+    "conversation", "max_output_tokens", "max_tool_calls", "truncation", "service_tier", "user",
+    "prompt", "prompt_cache_key", "safety_identifier", "top_logprobs", "parallel_tool_calls",
 )  # fmt: skip
 
 REQUESTS: Final = (
@@ -202,4 +232,52 @@ REQUESTS: Final = (
              thinking={"type": "enabled", "budget_tokens": 10}, status=400),
     messages("a prompt that does not fit", user("y" * 9000), status=400),
     Asked("no limit", MESSAGES, {"messages": [user("Hi")]}, status=400),
+    # --- responses ---
+    Asked("a string", RESPONSES, {"input": "north"}, holds=["north"]),
+    responses("instructions first", user("north"), instructions="Be brief.",
+              holds=["Be brief.", "north"]),
+    responses("a developer's words", {"role": "developer", "content": "Be brief."}, user("north"),
+              holds=["Be brief.", "north"]),
+    responses("one turn of thought, words and calls", user("How many?"),
+              {"type": "reasoning", "id": "rs_1", "content": None, "encrypted_content": None,
+               "summary": [{"type": "summary_text", "text": "look it up"}]},
+              {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+               "content": [{"type": "output_text", "text": "Wait.", "annotations": []}]},
+              CALLED, GIVEN,
+              holds=["look it up", "Wait.", "check_stock", "lamp", "12 left"], tools=[FLAT]),
+    responses("a result in parts", user("How many?"), CALLED,
+              {**GIVEN, "output": [{"type": "input_text", "text": "12"}]}, holds=["12"],
+              tools=[FLAT]),
+    responses("a free-form call", user("Fix it"),
+              {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": '+ "b"'},
+              {"type": "custom_tool_call_output", "call_id": "c", "output": "done"},
+              holds=["patch", "done"], tools=[{"type": "custom", "name": "patch"}]),
+    responses("tools that others run", user("Hi"),
+              tools=[{"type": "web_search"}, {"type": "namespace", "name": "n", "tools": []}, FLAT],
+              holds=["check_stock"], lacks=["web_search"], ignored="tools[].web_search"),
+    responses("items that others made", user("Hi"),
+              {"type": "web_search_call", "id": "ws_1", "status": "completed"}, user("Go on"),
+              holds=["Hi", "Go on"], lacks=["web_search", "ws_1"],
+              ignored="input[].web_search_call"),
+    responses("thoughts that others sealed", user("Hi"),
+              {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB"},
+              {"role": "assistant", "content": "Yes?"}, user("Go on"), holds=["Yes?", "Go on"],
+              lacks=["gAAAAB"], ignored="input[].encrypted_content"),
+    responses("fields of no use", user("Hi"), text={"verbosity": "low"}, ignored="text.verbosity"),
+    responses("a field that nobody knows", user("Hi"), beam=3, ignored="beam"),
+    responses("padding asked for", user("Hi"), stream=False, include=["file_search_call.results"],
+              ignored="include.file_search_call.results"),
+    responses("every null", user("Hi"), **dict.fromkeys(RESPONSE_NULLS)),
+    responses("nothing", status=400, param="input"),
+    responses("a result that answers nothing", GIVEN, status=400, param="input[0].call_id"),
+    responses("an uploaded file", user([{"type": "input_file", "file_id": "f"}]), status=400,
+              param="input[0].content[0].file_id"),
+    responses("a part that nobody knows", user([{"type": "hologram"}]), status=400,
+              param="input[0].content[0].type"),
+    responses("no message", {"role": "critic", "content": "x"}, status=400, param="input[0].role"),
+    responses("a tool that is not there", user("Hi"), tools=[FLAT], status=400,
+              tool_choice={"type": "function", "name": "other"}, param="tool_choice"),
+    responses("too warm", user("Hi"), temperature=3, status=400, param="temperature"),
+    responses("a prompt that does not fit", user("y" * 9000), status=400, param="input"),
+    Asked("no input", RESPONSES, {}, status=400, param="input"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cases.stage import CHAT, FORMATS, MESSAGES, to_messages
+from tests.cases.stage import CHAT, FORMATS, MESSAGES, RESPONSES, to_messages, to_responses
 
 __all__ = ("FILE", "asked", "bodies", "cases", "paths")
 
@@ -16,7 +16,12 @@ ROOT = Path(__file__).parents[2]
 FILE = (
     Path(os.environ.get("TOKENWIRE_SHARED") or ROOT.parent / "shared") / "cases/codec_cases.jsonl"
 )
-PROTOCOLS = {"openai-chat": (CHAT,), "anthropic-messages": (MESSAGES,), "all": (CHAT, MESSAGES)}
+PROTOCOLS = {
+    "openai-chat": (CHAT,),
+    "anthropic-messages": (MESSAGES,),
+    "openai-responses": (RESPONSES,),
+    "all": (CHAT, MESSAGES, RESPONSES),
+}
 
 
 def cases() -> Iterator[Any]:
@@ -36,7 +41,7 @@ def paths(case: Any) -> tuple[str, ...]:
 def bodies(case: Any) -> Iterator[dict[str, Any]]:
     given: Mapping[str, Any] = case["input"]
     for body in given.get("variants", [given]):
-        if "messages" in body and "template" not in given:
+        if ("messages" in body or "input" in body) and "template" not in given:
             yield body
 
 
@@ -45,8 +50,14 @@ def asked(path: str, body: dict[str, Any], case: Any) -> dict[str, Any] | None:
     is_messages = "stop_sequences" in body or case["protocol"] == "anthropic-messages"
     filled = json.dumps(body).replace("<9000 tokens>", "x" * 9000)
     body = json.loads(filled) | {"model": _format(case) or "hermes"}
+    if "input" in body:
+        return body if path == RESPONSES else None
+    if "messages" not in body:
+        return None
     if path == CHAT:
         return None if is_messages else body
+    if path == RESPONSES:
+        return None if is_messages else to_responses(body)
     return body if is_messages else to_messages(body)
 
 

@@ -1,4 +1,4 @@
-"""Each output through both protocols, in every cutting and mode, unary and streamed."""
+"""Each output through all protocols, in every cutting and mode, unary and streamed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.cases.message import Message
 from tests.cases.outputs import OUTPUTS, Output
-from tests.cases.stage import CHAT, MESSAGES, Stage, to_messages
+from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Stage, to_messages, to_responses
 
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 BOTH = [case for case in OUTPUTS if "messages" in case.protocols]
@@ -41,12 +41,31 @@ def test_messages(stage: Stage, case: Output) -> None:
         ]
 
 
+@EACH
+def test_responses(stage: Stage, case: Output) -> None:
+    asked = to_responses(case.asked)
+    if asked is None:
+        assert case.matched or set(case.asked) - {"model", "messages", "tools"}
+        return
+    message = stage.play_all(RESPONSES, asked, case.told).message
+    assert (message.content or None) == (case.content or None)
+    assert message.reasoning == case.reasoning
+    assert [(call.name, call.arguments) for call in message.calls] == list(case.calls)
+    assert message.finish == ("incomplete" if case.finish == "length" else "completed")
+
+
 @EACH_OF_BOTH
 def test_the_answer_is_taken_back_as_history_by_both(stage: Stage, case: Output) -> None:
     """The prompt of the question stays the beginning of the next one."""
     first = stage.play(CHAT, case.asked, case.told)
     asked = {**case.asked, "messages": [*case.asked["messages"], *_history(first.message)]}
-    for path, body in ((CHAT, asked), (MESSAGES, _as_messages(asked))):
+    for path, body in (
+        (CHAT, asked),
+        (MESSAGES, _as_messages(asked)),
+        (RESPONSES, to_responses(asked)),
+    ):
+        if body is None:
+            continue  # Of a stop string: Responses has none.
         second = stage.play(path, body)
         assert second.status == 200
         before = stage.prompt(first.response).text.removesuffix(case.told.get("prompt_tail", ""))

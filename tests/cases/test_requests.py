@@ -6,7 +6,7 @@ import pytest
 
 from tests.cases.outputs import function
 from tests.cases.requests import REQUESTS, Asked
-from tests.cases.stage import CHAT, MESSAGES, Stage
+from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Stage
 
 HI = [{"role": "user", "content": "Hi"}]
 MODELS = ("hermes", "plain")
@@ -56,7 +56,7 @@ def _holds(prompt: str, case: Asked) -> None:
         at = prompt.index(part, at) + len(part)
 
 
-@pytest.mark.parametrize("path", [CHAT, MESSAGES])
+@pytest.mark.parametrize("path", [CHAT, MESSAGES, RESPONSES])
 @pytest.mark.parametrize("name", BROKEN)
 def test_bytes_that_are_no_request(stage: Stage, path: str, name: str) -> None:
     played = stage.play(path, BROKEN[name])
