@@ -76,11 +76,11 @@ class Lookups:
             case Count():
                 return await self._count(query, identity, stamp)
             case Tokenize():
-                return await self._tokenize(query, stamp)
+                return await self._tokenize(query, identity, stamp)
             case Detokenize():
                 return self._detokenize(query)
             case Render():
-                return await self._render(query, stamp)
+                return await self._render(query, identity, stamp)
             case Parse():
                 return parse(query, self._models.find, self._keys)
             case Capabilities():
@@ -97,20 +97,15 @@ class Lookups:
         return self._models.find(name).info()
 
     async def _count(self, query: Count, identity: Identity, stamp: Stamp) -> int:
-        model = self._models.find(query.call.model)
-        asked = replace(query.call.identity, tenant=identity.tenant)
-        call = await self._needs.meet(replace(query.call, identity=asked), model)
-        prompt = await model.prompt(call, stamp.time)
-        if call.truncate:
-            context = model.info().context_length
-            prompt = (await fitted(call, prompt, context, partial(model.prompt, now=stamp.time)))[1]
-        return len(prompt.ids)
+        prompts = await self._prompts(query.call, identity, stamp)
+        return sum(len(prompt.ids) for prompt in prompts)
 
-    async def _tokenize(self, query: Tokenize, stamp: Stamp) -> Tokenized:
+    async def _tokenize(self, query: Tokenize, identity: Identity, stamp: Stamp) -> Tokenized:
         if query.request is not None:
             call = self._call(query.request)
             model = self._models.find(call.model)
-            ids = TokenIds(id_ for each in await self._prompts(call, stamp) for id_ in each.ids)
+            prompts = await self._prompts(call, identity, stamp)
+            ids = TokenIds(id_ for prompt in prompts for id_ in prompt.ids)
         else:
             model = self._models.find(query.model)
             ids = await model.raw.encode(
@@ -124,20 +119,29 @@ class Lookups:
         texts.check(query.ids, "tokens")
         return Detokenized(texts.spell(query.ids))
 
-    async def _render(self, query: Render, stamp: Stamp) -> RenderedCall:
+    async def _render(self, query: Render, identity: Identity, stamp: Stamp) -> RenderedCall:
         call = self._call(query.request)
         model = self._models.find(call.model)
         model.check(call)
-        prompts = await self._prompts(call, stamp)
+        prompts = await self._prompts(call, identity, stamp, spans=True)
         tokenizer = model.renderer.tokenizer
         each = tuple(spelled(tokenizer, prompt.ids) for prompt in prompts)
         return RenderedCall(model.name, prompts, each, call.ignored)
 
-    async def _prompts(self, call: Call, stamp: Stamp) -> tuple[Prompt, ...]:
+    async def _prompts(
+        self, call: Call, identity: Identity, stamp: Stamp, *, spans: bool = False
+    ) -> tuple[Prompt, ...]:
+        """What the call would ask its model, with its needs met."""
         model = self._models.find(call.model)
         if call.prompts:
             return await model.raw.prompts(call)
-        return (await model.prompt(call, stamp.time, spans=True),)
+        asked = replace(call.identity, tenant=identity.tenant)
+        call = await self._needs.meet(replace(call, identity=asked), model)
+        render = partial(model.prompt, now=stamp.time, spans=spans)
+        prompt = await render(call)
+        if call.truncate:
+            prompt = (await fitted(call, prompt, model.info().context_length, render))[1]
+        return (prompt,)
 
     def _call(self, request: ForeignRequest) -> Call:
         """What another protocol reads in a request of its own."""

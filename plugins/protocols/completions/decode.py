@@ -160,9 +160,6 @@ def _output(request: Request, ignored: Ignored) -> Output:
     given = request.stream_options or {}
     options = to_struct(given, StreamOptions, at="stream_options")
     ignored.unknown(given, STREAM_FIELDS, "stream_options")
-    if options.continuous_usage_stats:
-        # Why: counts come with the engine's last delta, and are not guessed before.
-        ignored.add("stream_options.continuous_usage_stats")
     return Output(
         n=n,
         best_of=best_of,

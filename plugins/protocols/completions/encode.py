@@ -146,10 +146,16 @@ class StreamReply(CompletionReply):
 
     def __init__(self, call: Call, stamp: Stamp) -> None:
         super().__init__(call, stamp)
+        self.counts = call.output.continuous_usage
         self._around: dict[int, tuple[bytes, bytes]] = {}
+        self._so_far: Usage | None = None
 
     def keepalive(self) -> bytes:
         return b": keep-alive\n\n"
+
+    def count(self, usage: Usage) -> None:
+        self._so_far = usage
+        self._around.clear()
 
     def save(self) -> object:
         return self._state()
@@ -173,13 +179,15 @@ class StreamReply(CompletionReply):
     def _pair(self, choice: int) -> tuple[bytes, bytes]:
         mark = "\x00"
         whole = self._chunk(choice, {"text": mark, "logprobs": None, "finish_reason": None})
-        # Why from behind: a model's name may hold anything.
+        # Why the last: a model's name, which comes before, may hold anything.
         before, _, after = whole.rpartition(_encode(mark))
         return before, after
 
     def _chunk(self, choice: int, fields: dict[str, object]) -> bytes:
         body = self._head() | {"choices": [{"index": choice, **fields}]}
-        if self._call.output.usage:
+        if self._so_far is not None:
+            body["usage"] = _usage(self._so_far)
+        elif self._call.output.usage:
             # Why: with usage asked for, OpenAI sends null in every chunk but the last.
             body["usage"] = None
         return sse(escape_breaks(_encode(body)))

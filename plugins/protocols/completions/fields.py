@@ -50,7 +50,7 @@ FIELDS: Final = (
     FieldRule("echo", "used", "the prompt's text first; with logprobs, those of its tokens too"),
     FieldRule("stream", "used", "server-sent events"),
     FieldRule("stream_options.include_usage", "used", "a last chunk with the usage"),
-    FieldRule("stream_options.continuous_usage_stats", "ignored", "usage comes at the end"),
+    FieldRule("stream_options.continuous_usage_stats", "used", "the usage so far in every chunk"),
     FieldRule("user", "used", "the user; it never decides the tenant"),
     FieldRule("safety_identifier", "used", "its newer name, which gives way to it"),
     FieldRule("session_id", "used", "the session"),
