@@ -11,6 +11,7 @@ import asyncio
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import final
 
@@ -128,7 +129,9 @@ class AnswerStream:
 
     def end(self, finish: Finish) -> None:
         """The whole call failed: the engine is gone, or one of its deltas could not be sent."""
-        self._held.clear()
+        if self._held:
+            with suppress(Exception):  # Why: what came before the end is the client's.
+                self._read_held()
         failed = self.generation.end(finish)
         if not self._stream or not self._began:
             self._chunks.clear()
@@ -196,6 +199,7 @@ class AnswerStream:
     def leave(self) -> None:
         """The client has gone."""
         self.gone = True
+        self._held.clear()
         self._chunks.clear()
         self.wake()
 

@@ -23,6 +23,8 @@ class SpyEngine(Engine):
         self.steps = 0
         self.jobs: list[TokenJob] = []
         self.controls: list[tuple[int, Control]] = []
+        self.ids: dict[str, list[int]] = {}
+        """What each job was answered, all choices in one list."""
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
         self.jobs += jobs
@@ -35,6 +37,8 @@ class SpyEngine(Engine):
     async def batches(self) -> AsyncIterator[tuple[TokenDelta, ...]]:
         async for batch in self.inner.batches():
             self.steps += 1
+            for delta in batch:
+                self.ids.setdefault(delta.job, []).extend(delta.ids)
             yield batch
 
     def status(self) -> EngineStatus:
