@@ -38,6 +38,7 @@ T = TypeVar("T", bound=Struct)
 Block = Mapping[str, object]
 
 COMMON: Final = frozenset(("type", "cache_control"))
+INNER: Final = frozenset(("type",))
 ONLY_IN: Final = {
     "tool_use": "assistant",
     "thinking": "assistant",
@@ -112,7 +113,7 @@ class BlockReader:
 
     def _image(self, block: Block, place: Place) -> Image:
         source = to_struct(block, schema.ImageParam, at=place.at).source
-        extra = self._extra(block, ("source",), place)
+        extra = self._extra(block, ("source",), place) | self._odd_source(source, place)
         match self._source(source, place):
             case schema.Base64Source(data, media_type):
                 return Image(data=_bytes(data, place), media_type=media_type, extra=extra)
@@ -124,6 +125,7 @@ class BlockReader:
     def _document(self, block: Block, place: Place) -> Document:
         given = to_struct(block, schema.DocumentParam, at=place.at)
         extra = self._extra(block, ("source", "title"), place)
+        extra |= self._odd_source(given.source, place)
         title = given.title
         match self._source(given.source, place):
             case schema.TextSource(data, media_type):
@@ -171,9 +173,17 @@ class BlockReader:
         reader = SOURCES.get(kind) if isinstance(kind, str) else None
         if reader is None:
             return None
-        known = frozenset(("type", *reader.__struct_fields__))
-        self._ignored.unknown(source, known, f"{place.spot}.source")
         return to_struct(source, reader, at=f"{place.at}.source")
+
+    def _odd_source(self, source: schema.Json, place: Place) -> dict[str, object]:
+        """A source with fields that nobody knows is kept whole."""
+        kind = source.get("type")
+        reader = SOURCES.get(kind) if isinstance(kind, str) else None
+        if reader is None:
+            return {}
+        known = frozenset(("type", *reader.__struct_fields__))
+        unknown = self._ignored.unknown(source, known, f"{place.spot}.source")
+        return {"source": source} if unknown else {}
 
     def _url(self, url: str, place: Place) -> str:
         if not url.startswith(("http://", "https://")):
@@ -202,6 +212,8 @@ class BlockReader:
         extra = self._extra(block, ("id", "name", "input"), place)
         self._names[given.id] = given.name
         arguments = given.input
+        if not isinstance(arguments, dict | str):
+            extra = {**extra, "input": arguments}
         if isinstance(arguments, dict):
             arguments = self._raw.tool_input(place.message, place.index)
         else:
@@ -240,16 +252,26 @@ class BlockReader:
                 self.read(block, "", Place(path, k, spot)) for k, block in enumerate(content or ())
             ]
             parts = cast(tuple[ClientPart, ...], tuple(inner))
+        extra = self._extra(block, ("tool_use_id", "content", "is_error"), place)
+        if (
+            len(parts) == 1
+            and not isinstance(content, str)
+            and parts[0] == Text(getattr(parts[0], "text", None) or "")
+        ):
+            extra["content"] = content  # Which would be written as text.
         return ToolResult(
             given.tool_use_id,
             parts,
             is_error=bool(given.is_error),
             name=self._names[given.tool_use_id],
-            extra=self._extra(block, ("tool_use_id", "content", "is_error"), place),
+            extra=extra,
         )
 
-    def _extra(self, block: Block, known: tuple[str, ...], place: Place) -> Mapping[str, object]:
-        return self._ignored.unknown(block, COMMON.union(known), place.spot)
+    def _extra(self, block: Block, known: tuple[str, ...], place: Place) -> dict[str, object]:
+        is_inner = place.message < 0 and place.path != "system"
+        # Why: only blocks of a turn can be told from their neighbours in a prompt.
+        common = INNER if is_inner else COMMON
+        return self._ignored.unknown(block, common.union(known), place.spot)
 
 
 SOURCES: Final[dict[str, type[Struct]]] = {

@@ -1,7 +1,7 @@
 """Requests to Calls: what each field of a body means. Knows no HTTP beyond headers, no reply.
 
-docs/protocols.md has the table of fields. What nothing uses is listed in `Call.ignored` and kept in
-an `extra` map.
+docs/protocols/messages.md has the table of fields. What nothing uses is listed in `Call.ignored`
+and kept in an `extra` map.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from tokenwire.plugins.protocols.messages.call import MessagesCall, Shown
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.settings import Settings
 from tokenwire.plugins.protocols.messages.tools import read_choice, read_tools
-from tokenwire.plugins.protocols.messages.turns import PREAMBLE, TurnReader
+from tokenwire.plugins.protocols.messages.turns import PREAMBLE, SHAPE, TurnReader
 
 T = TypeVar("T", bound=Struct)
 
-__all__ = ("MIN_BUDGET", "USED", "decode_call")
+__all__ = ("LEAST_TOP_P", "MIN_BUDGET", "USED", "decode_call")
 
 MIN_BUDGET: Final = 1024
 LEAST_TOP_P: Final = 1e-6
@@ -81,6 +81,7 @@ class _Reader:
         body: schema.Body,
     ) -> None:
         self._settings = settings
+        self._value = value
         self._body = body
         self._ignored = Ignored()
         self._flags = _betas(request, self._ignored)
@@ -136,13 +137,14 @@ class _Reader:
         config = self._part(body.output_config, schema.OutputConfig, "output_config")
         response_format = self._format(config)
         reasoning = self._reasoning(config.effort if config is not None else None)
-        tools, marker, aside = read_tools(body.tools or [], self._ignored, self._raw)
-        if marker is not None:
-            self._turns.markers[marker] = None
+        tools, markers, aside = read_tools(body.tools or [], self._ignored, self._raw)
+        self._turns.markers.update(dict.fromkeys(markers))
         choice = self._part(body.tool_choice, schema.ToolChoiceParam, "tool_choice")
         self._read_turns()
         turns = self._turns.turns()
         extra: schema.Json = {"tools": aside} if aside else {}
+        if (shape := self._turns.shape(body.system)) is not None:
+            extra[SHAPE] = shape
         if self._turns.preamble:
             extra[PREAMBLE] = self._turns.preamble
         return Dialogue(
@@ -175,11 +177,14 @@ class _Reader:
             self._turns.message(index, turn, unknown)
         if body.cache_control is not None:
             self._turns.mark_last(body.cache_control)
+            self._extra["cache_control"] = self._value["cache_control"]
 
     def _format(self, config: schema.OutputConfig | None) -> ResponseFormat:
         wanted, spot = self._body.output_format, "output_format"
         if config is not None and config.format is not None:
             wanted, spot = config.format, "output_config.format"
+        elif wanted is not None:
+            self._extra[spot] = None  # Where its writer is to put it again.
         if wanted is None:
             return ResponseFormat()
         if wanted.type != "json_schema":

@@ -21,12 +21,12 @@ KNOWN: Final = frozenset((*schema.ToolParam.__struct_fields__, "eager_input_stre
 
 def read_tools(
     tools: list[schema.Json], ignored: Ignored, raw: RawFields
-) -> tuple[tuple[ToolSpec, ...], CacheMarker | None, list[schema.Json]]:
-    """The tools a model can be offered, the last cache marker on them, and the tools kept aside:
+) -> tuple[tuple[ToolSpec, ...], list[CacheMarker], list[schema.Json]]:
+    """The tools a model can be offered, the cache markers on them, and the tools kept aside:
     typed ones without a schema, which the protocol's own servers run."""
     specs: dict[str, ToolSpec] = {}
     aside: list[schema.Json] = []
-    marker: CacheMarker | None = None
+    markers: list[CacheMarker] = []
     for k, tool in enumerate(tools):
         kind = tool.get("type")
         if "input_schema" not in tool and isinstance(kind, str) and kind != "custom":
@@ -48,8 +48,8 @@ def read_tools(
         )
         if given.cache_control is not None:
             ttl_s = cache_ttl(given.cache_control, "tools[].cache_control", ignored)
-            marker = CacheMarker(-1, len(specs) - 1, ttl_s)
-    return tuple(specs.values()), marker, aside
+            markers.append(CacheMarker(-1, len(specs) - 1, ttl_s))
+    return tuple(specs.values()), markers, aside
 
 
 def _extra(tool: schema.Json, ignored: Ignored) -> schema.Json:

@@ -7,7 +7,7 @@ Neighbours of one role are combined, as the protocol says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast, final
+from typing import Final, TypeAlias, cast, final
 
 from msgspec.structs import replace
 
@@ -20,7 +20,11 @@ from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.blocks import BlockReader, Place
 from tokenwire.plugins.protocols.messages.preamble import NAME, volatile
 
-__all__ = ("PREAMBLE", "TurnReader", "cache_ttl")
+__all__ = ("PREAMBLE", "SHAPE", "Shape", "TurnReader", "cache_ttl")
+
+Shape: TypeAlias = dict[str, object]
+SHAPE: Final = "messages"
+"""Under this key a dialogue keeps how it was cut into messages."""
 
 PREAMBLE: Final = "preamble"
 """Under this key a dialogue keeps what was taken off the front of its system prompt."""
@@ -39,16 +43,20 @@ class TurnReader:
         "_drops_preamble",
         "_extras",
         "_ignored",
+        "_messages",
         "_parts",
         "_roles",
         "_sealed",
+        "_usual",
         "markers",
         "preamble",
     )
 
     def __init__(self, blocks: BlockReader, ignored: Ignored, *, drops_preamble: bool) -> None:
         self._drops_preamble = drops_preamble
-        self.preamble: list[tuple[int, object]] = []
+        self._messages: list[list[object]] = []
+        self._usual = True  # Whether the messages are written as the turns alone would be.
+        self.preamble: list[list[object]] = []
         """What of the system prompt is not for the model: (index of its block, text or block)."""
         self._blocks = blocks
         self._ignored = ignored
@@ -65,13 +73,14 @@ class TurnReader:
             if content:
                 self._add("system", Text(content))
         else:
+            self._usual &= not _is_one_text(content)
             for k, block in enumerate(content):
                 place = Place("system", k, "system[]")
                 part = self._blocks.read(block, "system", place)
                 if isinstance(part, Text) and volatile(part.text):
                     text = self._without_preamble(part.text, k)
                     if not text and self.preamble:
-                        self.preamble[-1] = (k, block)
+                        self.preamble[-1] = [k, block]
                         continue
                     part = replace(part, text=text)
                 self._add("system", part)
@@ -83,7 +92,7 @@ class TurnReader:
         if not found:
             return text
         self._ignored.add(f"system.{NAME}")
-        self.preamble.append((k, found))
+        self.preamble.append([k, found])
         return text[len(found) :]
 
     def message(self, index: int, turn: schema.Turn, unknown: Mapping[str, object]) -> None:
@@ -95,6 +104,8 @@ class TurnReader:
             )
         content = turn.content
         own = cast(Role, role)
+        before = len(self._roles)
+        self._usual &= before > 0 or role != "system" or not content or bool(unknown)
         if isinstance(content, str):
             self._add(own, Text(content))
         elif not content:
@@ -109,6 +120,17 @@ class TurnReader:
                     self._mark(block, place)
         if unknown:
             self._extras[-1].update(unknown)
+        self._usual &= len(self._roles) == before + 1 and not _is_one_text(content)
+        self._messages.append([role, -1 if isinstance(content, str) else len(content), unknown])
+
+    def shape(self, system: str | list[schema.Json] | None) -> Shape | None:
+        """How the turns were cut into messages; None where nobody could have cut them otherwise."""
+        if self._usual:
+            return None
+        return {
+            "system": None if system is None else "text" if isinstance(system, str) else "blocks",
+            "messages": self._messages,
+        }
 
     def mark_last(self, control: schema.CacheControl) -> None:
         """The request's own cache_control: it stands for one on the last block."""
@@ -141,6 +163,16 @@ class TurnReader:
     def _marker(self, ttl_s: int | None) -> None:
         turn = len(self._parts) - 1
         self.markers[CacheMarker(turn, len(self._parts[turn]) - 1, ttl_s)] = None
+
+
+def _is_one_text(content: str | list[schema.Json]) -> bool:
+    """A list with nothing but text in it, which would be written as text."""
+    return (
+        not isinstance(content, str)
+        and len(content) == 1
+        and content[0].keys() == {"type", "text"}
+        and content[0]["type"] == "text"
+    )
 
 
 def cache_ttl(control: schema.CacheControl, spot: str, ignored: Ignored) -> int | None:
