@@ -5,7 +5,6 @@ The edge gives it a request and an Exchange; what fails is answered in the proto
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -16,33 +15,31 @@ from typing import final
 from msgspec.structs import replace
 
 from tokenwire.core.answer_key import answer_key
-from tokenwire.core.answer_record import relabel, stopped
+from tokenwire.core.answer_record import relabel
 from tokenwire.core.answers import AnswerCache
 from tokenwire.core.call import Call, Identity
 from tokenwire.core.config import MediaConfig
 from tokenwire.core.detached import Detached
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
-from tokenwire.core.flusher import Flusher
-from tokenwire.core.keeper import Keeper
 from tokenwire.core.lookups import Lookups
 from tokenwire.core.media_fetch import MediaFetcher
 from tokenwire.core.model_table import ModelTable
 from tokenwire.core.needs import Needs
-from tokenwire.core.ports.codec import Codec, KeptReply, Reply
+from tokenwire.core.performer import Performer
+from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.ports.guard import Guard
 from tokenwire.core.ports.observer import Observer
 from tokenwire.core.recent import RecentPrompts
 from tokenwire.core.routes import RouteTable
-from tokenwire.core.run import Run, RunSettings
+from tokenwire.core.run import RunSettings
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.served import AbsentModel, ServedModel
 from tokenwire.core.shelf import Shelf
 from tokenwire.core.signing import Keyring
 from tokenwire.core.stored import GetStored
-from tokenwire.core.stream import CREDIT_WINDOW, AnswerStream
-from tokenwire.core.tale import Tale
-from tokenwire.core.tokens import AbortReason, TokenDelta, TokenJob
+from tokenwire.core.stream import CREDIT_WINDOW
+from tokenwire.core.tokens import TokenDelta, TokenJob
 from tokenwire.core.truncation import fitted
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
 from tokenwire.core.work import Work, request_ids
@@ -79,12 +76,10 @@ class Flow:
         """`models` by name and alias; `recent` keeps prompts for debugging; `answers` keeps those
         of deterministic calls; `shelf` those that clients may ask for again."""
         self.routes = RouteTable(codecs)
-        self._observers = tuple(observers)
         self._models = ModelTable(models, absent)
         keys = keys or Keyring([token_bytes(32)])
         self._settings = settings or RunSettings()
-        self._flusher = Flusher(self._settings.flush_s)
-        self._shelf = shelf
+        self._performer = Performer(observers, self._settings, shelf)
         self._detached: Detached | None = None
         if shelf is not None:
             self._detached = Detached(shelf, max_background, self._settings.keepalive_s)
@@ -229,77 +224,17 @@ class Flow:
             revision = work.model.revision or work.model.engine().card.revision
             key = answer_key(planned.job, call, work.prompt.fingerprint, revision=revision)
         if self._answers is None or key is None:
-            await self._go(work, reply)
+            await self._performer.perform(work, reply)
             return
         async with self._answers.flight(key, call.identity.tenant) as flight:
             if flight.answer is not None:
-                await self._go(work, reply, answer=relabel(flight.answer, planned.job.job))
+                await self._performer.perform(
+                    work, reply, answer=relabel(flight.answer, planned.job.job)
+                )
                 return
             record: list[TokenDelta] = []
-            if await self._go(work, reply, record=record):
+            if await self._performer.perform(work, reply, record=record):
                 flight.keep(record, n=planned.job.n)
-
-    async def _go(
-        self,
-        work: Work,
-        reply: Reply,
-        *,
-        answer: Sequence[TokenDelta] | None = None,
-        record: list[TokenDelta] | None = None,
-    ) -> bool:
-        """Run it and tell of it, however it ends -> whether it ended well."""
-        call, job = work.call, work.planned.job
-        dispatcher = work.model.engine()
-        keeper = None
-        if call.keeping is not None and self._shelf is not None and isinstance(reply, KeptReply):
-            keeper = Keeper(self._shelf, reply, call)
-        stream = AnswerStream(
-            work.generation(),
-            reply,
-            stream=call.output.stream,
-            abort=lambda choice: dispatcher.abort(job.job, choice, AbortReason.STOP_TEXT),
-            credit=None if job.credit is None else partial(dispatcher.credit, job.job),
-            record=record,
-            flusher=self._flusher,
-            break_off=lambda: dispatcher.break_off(job.job),
-            gathers=work.gathers,
-        )
-        run = Run(work, reply, stream, self._settings, answer=answer, keeper=keeper)
-        tale = Tale(self._observers, work.started())
-        outcome, status = "ok", 200
-        try:
-            await run.go()
-            if stream.generation.failed is not None:
-                outcome = stream.generation.failed.kind.word
-            else:
-                work.model.keep(call, work.prompt, stream.generation)
-            if record is not None:
-                record += stopped(record, stream.generation.stopped)
-        except (ClientGone, asyncio.CancelledError):
-            outcome, status = "cancelled", ErrorKind.CLIENT_CLOSED.status
-            raise
-        except CallError as error:
-            outcome, status = error.kind.word, error.status
-            raise
-        except Exception:
-            outcome, status = ErrorKind.INTERNAL.word, ErrorKind.INTERNAL.status
-            if not run.has_started:
-                raise
-            # Why: the head is out, so no status can tell; the stream just ends.
-            log.exception("request %s failed after its stream began", work.stamp.id)
-        finally:
-            finish = stream.generation.failed_finish
-            if finish is not None:
-                log.warning(
-                    "request %s: engine said %s(%s): %s",
-                    work.stamp.id,
-                    finish.kind.value,
-                    finish.cause.value,
-                    finish.message,
-                )
-            now = time.perf_counter()
-            tale.end(stream, outcome, status, now, is_cached=answer is not None)
-        return outcome == "ok"
 
 
 async def _reply(
