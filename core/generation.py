@@ -141,6 +141,7 @@ class Generation:
         "_left",
         "_per_prompt",
         "_pins",
+        "_plainly",
         "_started",
         "computed_tokens",
         "failed",
@@ -171,6 +172,8 @@ class Generation:
         self._finished = [False] * len(decoders)
         self._left = len(decoders)
         self._started = False
+        self._plainly = False
+        """Whether it has begun, and has one choice that has not ended."""
         self.is_over = False
         self.unwanted: list[int] = []
         """Choices that have what they need though the engine goes on: to be aborted (stop_text)."""
@@ -183,6 +186,23 @@ class Generation:
     def push(self, delta: TokenDelta) -> list[Event]:
         """Take one delta, of whichever choice."""
         choice = delta.choice
+        # Why first: nineteen deltas in twenty are ids that go on, and nothing else.
+        if (
+            self._plainly
+            and choice == 0
+            and delta.finish is None
+            and delta.counts is None
+            and (history := self._histories[0]).length == delta.at
+            and (decoder := self._decoders[0]).stopped is None
+        ):
+            history.extend(delta.ids)
+            found = decoder.push(delta.ids, delta.logprobs)
+            if decoder.stopped is None:
+                return found
+            self.unwanted.append(choice)
+            found += decoder.finish(STOP_TEXT)
+            self._end(choice, found)
+            return found
         if self.is_over or not 0 <= choice < len(self._decoders) or self._finished[choice]:
             return []
         events: list[Event] = []
@@ -194,6 +214,7 @@ class Generation:
             return [self._fail(failed)]
         if not self._started:
             self._started = True
+            self._plainly = len(self._decoders) == 1 and not self._echoes
             counts = self._counts[choice // self._per_prompt]
             self.computed_tokens = counts.computed
             made, long = stored(self._pins, counts.cached)
@@ -230,6 +251,7 @@ class Generation:
 
     def _end(self, choice: int, events: list[Event]) -> None:
         self._finished[choice] = True
+        self._plainly = False
         self._left -= 1
         if self._left == 0:
             self.is_over = True
@@ -256,6 +278,7 @@ class Generation:
 
     def _fail(self, failed: Failed) -> Failed:
         self.is_over = True
+        self._plainly = False
         self.failed = failed
         self.usage = self.count()
         return failed
