@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tokenwire.core.call import Call, Hints, Identity, Output, Sampling, Stopping
-from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ResponseFormat
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ResponseFormat, ToolSpec
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
@@ -20,6 +20,7 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
     StreamOptions,
     Thinking,
 )
+from tokenwire.plugins.protocols.chat_completions.spelling import SPELLING, names_of, unusual
 from tokenwire.plugins.protocols.chat_completions.tools import (
     SHAPES,
     RawText,
@@ -64,15 +65,28 @@ def decode_call(body: bytes) -> Call:
             session=request.session_id or request.prompt_cache_key,
         ),
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
-        extra=ignored.unknown(given, REQUEST_FIELDS, "") | _own(request),
+        extra=ignored.unknown(given, REQUEST_FIELDS, "")
+        | _own(request)
+        | _more_options(request, ignored),
         ignored=ignored.paths,
         unknown=ignored.unknown_paths,
     )
 
 
 def _own(request: Request) -> dict[str, object]:
-    """What the reply needs to know."""
-    return {} if request.include_reasoning is None else {REASONING: request.include_reasoning}
+    """What the reply needs to know, and what has no place elsewhere."""
+    own: dict[str, object] = {
+        REASONING: request.include_reasoning,
+        "modalities": request.modalities,
+        "add_generation_prompt": request.add_generation_prompt,
+    }
+    return {name: value for name, value in own.items() if value is not None}
+
+
+def _more_options(request: Request, ignored: Ignored) -> dict[str, object]:
+    given = request.stream_options or {}
+    unknown = ignored.unknown(given, STREAM_FIELDS, "stream_options")
+    return {"stream_options": unknown} if unknown else {}
 
 
 def _refuse(request: Request, given: dict[str, object]) -> None:
@@ -112,7 +126,10 @@ def _dialogue(
     turns = read_turns(raw_messages, request.messages, ignored)
     is_shaped = any(getattr(request, name) is not None for name in SHAPES)
     raw = RawText(body) if request.tools or is_shaped else None
-    tools = read_tools(request.tools, raw, ignored) if request.tools and raw is not None else ()
+    aside: list[list[object]] = []
+    tools: tuple[ToolSpec, ...] = ()
+    if request.tools and raw is not None:
+        tools = read_tools(request.tools, raw, ignored, aside)
     return Dialogue(
         turns,
         tools=tools,
@@ -121,7 +138,20 @@ def _dialogue(
         reasoning=_reasoning(request),
         template_args=_template_args(request),
         continue_final=_continues(request, ignored),
+        extra=_spelling(request, aside),
     )
+
+
+def _spelling(request: Request, aside: list[list[object]]) -> dict[str, object]:
+    """What is needed to write the request again as it was."""
+    messages = {str(k): unusual(message) for k, message in enumerate(request.messages)}
+    found = {
+        "names": names_of(request),
+        "messages": {k: said for k, said in messages.items() if said},
+        "tools": aside,
+    }
+    kept = {key: value for key, value in found.items() if value}
+    return {SPELLING: kept} if kept else {}
 
 
 def _template_args(request: Request) -> dict[str, object]:
@@ -225,7 +255,6 @@ def _output(request: Request, ignored: Ignored) -> Output:
         raise RequestError("stream_options needs stream: true", param="stream_options")
     given = request.stream_options or {}
     options = to_struct(given, StreamOptions, at="stream_options")
-    ignored.unknown(given, STREAM_FIELDS, "stream_options")
     return Output(
         n=request.n or 1,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,

@@ -17,6 +17,9 @@ __all__ = ("read_content",)
 
 LISTED_AT: Final = "messages[].content[]"
 AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
+IMAGE: Final = frozenset(ImageUrl.__struct_fields__)
+AUDIO: Final = frozenset(InputAudio.__struct_fields__)
+FILE: Final = frozenset(FileRef.__struct_fields__)
 KINDS: Final = "text, image_url, input_audio, file or refusal"
 
 _DATA_URL: Final = re.compile(r"data:([^,;]*)(?:;[^,;]*)*?(;base64)?,")
@@ -42,11 +45,11 @@ def _part(part: dict[str, object], at: str, ignored: Ignored) -> ClientPart:
         case "refusal":
             return Text(_string(part, "refusal", at), extra=_extra(part, "refusal", ignored))
         case "image_url":
-            return _image(part, f"{at}.image_url", _extra(part, "image_url", ignored))
+            return _image(part, f"{at}.image_url", _whole(part, "image_url", IMAGE, ignored))
         case "input_audio":
-            return _audio(part, f"{at}.input_audio", _extra(part, "input_audio", ignored))
+            return _audio(part, f"{at}.input_audio", _whole(part, "input_audio", AUDIO, ignored))
         case "file":
-            return _file(part, f"{at}.file", _extra(part, "file", ignored))
+            return _file(part, f"{at}.file", _whole(part, "file", FILE, ignored))
         case None:
             raise RequestError(
                 f"{at}.type is missing: it must be {KINDS}",
@@ -65,6 +68,20 @@ def _extra(part: dict[str, object], field: str, ignored: Ignored) -> dict[str, o
     if len(part) == 2:
         return {}
     return ignored.unknown(part, {"type", field}, LISTED_AT)
+
+
+def _whole(
+    part: dict[str, object], field: str, known: frozenset[str], ignored: Ignored
+) -> dict[str, object]:
+    """The unknown fields of a part; an object in it with such fields, or one that is spelled in
+    another way, is kept whole."""
+    extra = _extra(part, field, ignored)
+    inner = part.get(field)
+    if (
+        isinstance(inner, dict) and ignored.unknown(inner, known, f"{LISTED_AT}.{field}")
+    ) or isinstance(inner, str):
+        extra = {**extra, field: inner}
+    return extra
 
 
 def _string(part: dict[str, object], field: str, at: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 import msgspec
+from msgspec import Raw
 
 from tokenwire.core.call import Call
 from tokenwire.core.dialogue import (
@@ -24,6 +26,8 @@ from tokenwire.core.dialogue import (
     ToolSpec,
     Turn,
 )
+from tokenwire.plugins.protocols.chat_completions.spelling import spelling_of
+from tokenwire.plugins.protocols.chat_completions.tools import BESIDE
 
 __all__ = ("encode_call",)
 
@@ -37,7 +41,7 @@ def encode_call(call: Call) -> bytes:
     output, stopping, sampling = call.output, call.stopping, call.sampling
     body: dict[str, object] = {
         "model": call.model,
-        "messages": [_message(turn) for turn in call.dialogue.turns],
+        "messages": _messages(call.dialogue),
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
@@ -66,7 +70,63 @@ def encode_call(call: Call) -> bytes:
         **_dialogue(call.dialogue),
     }
     given = {name: value for name, value in body.items() if value is not None}
-    return _encode(given | dict(call.extra))
+    _respell(given, call.dialogue)
+    for name, value in call.extra.items():
+        ours = given.get(name)
+        both = isinstance(ours, dict) and isinstance(value, Mapping)
+        given[name] = {**value, **ours} if both else value  # type: ignore[dict-item]
+    return _encode(given)
+
+
+def _respell(given: dict[str, object], dialogue: Dialogue) -> None:
+    """Fields under the names that the client gave them."""
+    names = spelling_of(dialogue).get("names")
+    for ours, theirs in names.items() if isinstance(names, dict) else ():
+        match ours, theirs:
+            case "documents", _:
+                kwargs = cast("dict[str, object]", given.get("chat_template_kwargs", {}))
+                given["documents"] = kwargs.pop("documents", None)
+                if not kwargs:
+                    given.pop("chat_template_kwargs", None)
+            case "stop", _ if isinstance(given.get(ours), tuple) and len(_stop(given)) == 1:
+                given["stop"] = _stop(given)[0]
+            case "thinking", "switch" | "enable_thinking" | "effort":
+                _respell_thinking(given, theirs)
+            case "budget", _ if isinstance(given.get("thinking"), dict):
+                thinking = cast("dict[str, object]", given["thinking"])
+                given["thinking"] = {
+                    **thinking,
+                    "budget_tokens": given.pop("thinking_token_budget"),
+                }
+            case "response_format", _ if ours in given:
+                given[theirs] = _other_format(theirs, dialogue.response_format)
+                del given[ours]
+            case _ if ours in given and ours not in ("stop", "budget"):
+                given[theirs] = given.pop(ours)
+
+
+def _stop(given: dict[str, object]) -> tuple[str, ...]:
+    return cast("tuple[str, ...]", given["stop"])
+
+
+def _respell_thinking(given: dict[str, object], name: str) -> None:
+    thinking = given.pop("thinking", None)
+    if not isinstance(thinking, dict):
+        return
+    is_on = thinking["type"] != "disabled"
+    if name == "effort":
+        given["reasoning_effort"] = "none"
+    else:
+        given["thinking" if name == "switch" else name] = is_on
+
+
+def _other_format(name: str, wanted: ResponseFormat) -> object:
+    text = Raw((wanted.text or "").encode()) if wanted.kind == "json_schema" else wanted.text
+    value = wanted.choices if wanted.kind == "choice" else text
+    if name != "structured_outputs":
+        return value
+    field = {"json_schema": "json"}.get(wanted.kind, wanted.kind)
+    return {field: True if wanted.kind == "json_object" else value}
 
 
 def _stream_options(call: Call) -> dict[str, object]:
@@ -83,7 +143,7 @@ def _stream_options(call: Call) -> dict[str, object]:
 def _dialogue(dialogue: Dialogue) -> dict[str, object]:
     reasoning = dialogue.reasoning
     fields: dict[str, object] = {
-        "tools": [_tool(tool) for tool in dialogue.tools] or None,
+        "tools": _tools(dialogue) or None,
         "tool_choice": _choice(dialogue.tool_choice, dialogue.tools),
         "parallel_tool_calls": None if dialogue.tool_choice.parallel else False,
         "response_format": _format(dialogue.response_format),
@@ -98,7 +158,43 @@ def _dialogue(dialogue: Dialogue) -> dict[str, object]:
     return fields
 
 
-def _message(turn: Turn) -> dict[str, object]:
+def _tools(dialogue: Dialogue) -> list[object]:
+    tools: list[object] = [_tool(tool) for tool in dialogue.tools]
+    aside = spelling_of(dialogue).get("tools")
+    for k, tool in aside if isinstance(aside, list) else ():
+        tools.insert(k, tool)
+    return tools
+
+
+def _messages(dialogue: Dialogue) -> list[dict[str, object]]:
+    said = spelling_of(dialogue).get("messages")
+    called: dict[str, str] = {}
+    messages = []
+    for k, turn in enumerate(dialogue.turns):
+        message = _message(turn, called)
+        if isinstance(said, dict) and isinstance(how := said.get(str(k)), dict):
+            _respell_message(message, how)
+        messages.append(message)
+    return messages
+
+
+def _respell_message(message: dict[str, object], how: dict[str, object]) -> None:
+    content = message["content"]
+    if "refusal" in how and isinstance(content, str):
+        message["refusal"], message["content"] = content, None
+        content = None
+    if how.get("content") == "list" and isinstance(content, str):
+        message["content"] = [{"type": "text", "text": content}]
+    elif "content" in how and content is None:
+        message["content"] = how["content"]
+    if "reasoning" in how and "reasoning_content" in message:
+        message["reasoning"] = message.pop("reasoning_content")
+    if "name" in how:
+        message["name"] = how["name"]
+
+
+def _message(turn: Turn, called: dict[str, str]) -> dict[str, object]:
+    """`called`: the names of calls so far, by id; a result need not repeat its own."""
     message: dict[str, object] = {"role": turn.role, **turn.extra}
     if turn.name is not None:
         message["name"] = turn.name
@@ -109,10 +205,11 @@ def _message(turn: Turn) -> dict[str, object]:
             case Reasoning(text):
                 message["reasoning_content"] = text
             case ToolCall():
+                called[part.id] = part.name
                 calls.append(_call(part))
             case ToolResult():
                 message |= {"tool_call_id": part.call_id, "content": _content(part.parts)}
-                if part.name is not None:
+                if part.name is not None and part.name != called.get(part.call_id):
                     message["name"] = part.name
             case _:
                 content.append(part)
@@ -170,16 +267,19 @@ def _call(call: ToolCall) -> dict[str, object]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, object]:
-    inner: dict[str, object] = {"name": tool.name, **tool.extra}
+    extra = dict(tool.extra)
+    beside = extra.pop(BESIDE, None)
+    outer = dict(beside) if isinstance(beside, Mapping) else {}
+    inner: dict[str, object] = {"name": tool.name, **extra}
     if tool.description is not None:
         inner["description"] = tool.description
     if tool.custom:
-        return {"type": "custom", "custom": inner}
+        return {"type": "custom", "custom": inner, **outer}
     if tool.parameters is not None:
         inner["parameters"] = msgspec.Raw(tool.parameters.encode())
     if tool.strict is not None:
         inner["strict"] = tool.strict
-    return {"type": "function", "function": inner}
+    return {"type": "function", "function": inner, **outer}
 
 
 def _choice(choice: ToolChoice, tools: tuple[ToolSpec, ...]) -> object:

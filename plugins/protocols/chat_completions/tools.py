@@ -22,8 +22,10 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
     Tool,
 )
 
-__all__ = ("SHAPES", "RawText", "read_choice", "read_format", "read_tools")
+__all__ = ("BESIDE", "SHAPES", "RawText", "read_choice", "read_format", "read_tools")
 
+BESIDE: Final = "tool"
+"""Under this key a tool keeps unknown fields that stood beside its function, not in it."""
 SHAPES: Final = (
     "response_format",
     "structured_outputs",
@@ -74,9 +76,13 @@ def _member(raw: msgspec.Raw, name: str) -> str:
 
 
 def read_tools(
-    given: list[dict[str, object]], raw: RawText, ignored: Ignored
+    given: list[dict[str, object]],
+    raw: RawText,
+    ignored: Ignored,
+    aside: list[list[object]],
 ) -> tuple[ToolSpec, ...]:
-    """Functions and custom tools. Tools that a host would run itself are noted and left out."""
+    """Functions and custom tools. Tools that a host would run itself are noted, and put `aside`
+    with their places."""
     specs: list[ToolSpec] = []
     for k, item in enumerate(given):
         at = f"tools[{k}]"
@@ -100,6 +106,7 @@ def read_tools(
             specs.append(ToolSpec(custom.name, custom.description, custom=True, extra=extra))
         elif isinstance(kind, str):
             ignored.add(f"tools[].{kind[:64]}")
+            aside.append([k, item])
         else:
             raise RequestError(
                 f"{at}.type must be a string", param=f"{at}.type", code="invalid_type"
@@ -112,8 +119,9 @@ def _beside(
 ) -> dict[str, object]:
     inner = item[name]
     assert isinstance(inner, dict)
-    extra = ignored.unknown(item, {"type", name}, "tools[]")
-    return extra | ignored.unknown(inner, known, f"tools[].{name}")
+    beside = ignored.unknown(item, {"type", name}, "tools[]")
+    extra = ignored.unknown(inner, known, f"tools[].{name}")
+    return extra | {BESIDE: beside} if beside else extra
 
 
 def read_choice(
