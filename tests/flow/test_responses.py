@@ -14,6 +14,7 @@ from tokenwire.core.call import Identity
 from tokenwire.core.config import Config, ModelConfig, PluginUse, ServerConfig
 from tokenwire.core.host import Host
 from tokenwire.core.ports.guard import Guard
+from tokenwire.core.shelf import Shelf
 from tokenwire.core.testing.client import LocalClient, Recording, Response
 from tokenwire.core.wire import HttpRequest
 
@@ -270,8 +271,7 @@ def test_a_wish_to_cancel_in_the_store_is_found(client: LocalClient) -> None:
     """As another worker would leave it."""
     client.script("endless", {"pieces": [{"repeat": "x ", "times": 400}, {"sleep_s": 30}]})
     queued = ask(client, "endless", background=True)
-    shelf = client.deployment.flow._shelf
-    assert shelf is not None
+    shelf = Shelf(client.deployment.store, 60.0)
     client.run(shelf.ask("default", queued["id"], "cancel"))
     wait_for(client, queued["id"], "cancelled")
 
@@ -315,8 +315,8 @@ def test_what_runs_at_shutdown_is_told_to_have_failed() -> None:
     with LocalClient(config) as client:
         client.script("wait", {"pieces": ["a", {"sleep_s": 30}, "b"]})
         queued = ask(client, "wait", background=True)
-        deployment, shelf = client.deployment, client.deployment.flow._shelf
-        assert shelf is not None
+        deployment = client.deployment
+        shelf = Shelf(deployment.store, 60.0)
         closed = deployment.store.close
 
         async def keep_open() -> None:

@@ -17,6 +17,7 @@ from tokenwire.core.deployment import Deployment
 from tokenwire.core.factory import Services
 from tokenwire.core.host import Host
 from tokenwire.core.ports.store import AtomicOp, Store
+from tokenwire.core.shelf import Shelf
 from tokenwire.core.signing import Keyring
 from tokenwire.core.testing.client import Recording, Response
 from tokenwire.core.testing.valkey import ValkeyServer
@@ -154,8 +155,7 @@ def test_an_answer_whose_worker_is_gone_has_failed(cache: tuple[str, dict[str, A
             await one.scripts.put("long", msgspec.json.encode(LONG))
             body = {"model": "m", "input": "hi", "background": True}
             made: Any = (await send(one, "POST", "/v1/responses", body)).json()
-            shelf = one.flow._shelf
-            assert shelf is not None
+            shelf = Shelf(one.store, 60.0)
             kept = await shelf.answer("default", made["id"])
             stale = msgspec.structs.replace(kept, id="resp_stale", beat=kept.beat - 60)
             await shelf.put("default", stale)

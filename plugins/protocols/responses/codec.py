@@ -7,6 +7,7 @@ before the end; more than one choice.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Final, final
 
 import msgspec
@@ -81,6 +82,10 @@ class Responses(Codec):
         )
     )
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
+    words: ClassVar[Mapping[str, str]] = {
+        "response_format": "text.format",
+        "tools[].strict": "tools[].function.strict",
+    }
 
     def __init__(self, keys: Keyring) -> None:
         self._keys = keys

@@ -19,7 +19,7 @@ CUSTOM = {"type": "custom", "name": "patch"}
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 SHAPE = {"type": "json_schema", "name": "s", "schema": SCHEMA}
 FLOW = "tests/flow/test_responses.py::"
-LACKING = {"lacking": "response_format"}
+LACKING = {"lacking": "text.format"}
 
 
 def one(name: str, value: Any, **more: Any) -> Example:
@@ -146,7 +146,6 @@ EXAMPLES = Examples(
         "tools[].function.strict": Example(
             {"tools": [TOOL | {"strict": True}]},
             instead={"tools": [TOOL]},
-            lacking="tools[].strict",
         ),
         "tools[].custom": one("tools", [CUSTOM]),
         "tools[].custom.format": Example(
