@@ -93,13 +93,14 @@ class MarkedCall(CallReader):
 
     def _in_header(self, text: str, at: int, emit: Emitter, is_final: bool) -> Step:
         shape = self._shape
-        end = text.find(shape.sep, at, at + MAX_HEADER)
-        if end < 0:
-            if len(text) - at >= MAX_HEADER or shape.ends[0] in text[at:]:
-                return at, Outcome.BROKEN
+        # Why the first `<`: where a header breaks must not depend on how the text was cut.
+        end = text.find("<", at, at + MAX_HEADER)
+        behind = PARTIAL if end < 0 else begins(text, end, (shape.sep,), is_final=is_final)
+        if behind == NO or (end < 0 and len(text) - at >= MAX_HEADER):
+            return at, Outcome.BROKEN
+        if behind == PARTIAL:
             return self._wait(text, at, is_final)
         self._header = text[at:end]
-        behind = end + len(shape.sep)
         if shape.has_line:
             self._place = "line"
             self.held += text[at:behind]
@@ -149,8 +150,8 @@ class MarkedCall(CallReader):
         if start == len(text):
             return start, Outcome.MORE
         behind = begins(text, start, (FENCE,), is_final=is_final)
-        if behind == PARTIAL and not is_final:
-            return start, Outcome.MORE
+        if behind == PARTIAL:
+            return (len(text) if is_final else start), Outcome.MORE
         if behind >= 0:
             line = text.find("\n", behind, behind + MAX_HEADER)
             if line < 0 and len(text) - behind < MAX_HEADER:

@@ -235,7 +235,9 @@ class TypedCall(CallReader):
             return follow if is_final else PARTIAL
         if follow == NO:
             return NO
-        verdict = begins(text, follow, (self._spelling.param, self._spelling.end), is_final=is_final)
+        verdict = begins(
+            text, follow, (self._spelling.param, self._spelling.end), is_final=is_final
+        )
         return follow if verdict == PARTIAL and is_final else verdict
 
     def _give(self, text: str, end: int, emit: Emitter) -> None:
@@ -259,16 +261,16 @@ class TypedCall(CallReader):
             return end, Outcome.BROKEN
 
     def _closing(self, text: str, at: int, emit: Emitter, is_final: bool) -> Step:
-        """Behind the JSON: its closing tag and the call's."""
+        """Behind the JSON: its closing tag and the call's, taken together."""
+        behind = at
         for tag in (self._spelling.whole[1], self._spelling.end):
-            start = skip_blank(text, at)
+            start = skip_blank(text, behind)
             behind = begins(text, start, (tag,), is_final=is_final) if start >= 0 else NO
             if behind == PARTIAL:
                 return (len(text) if is_final else at), Outcome.MORE
             if behind == NO:
                 return at, Outcome.BROKEN
-            at = behind
-        return self._finish(at, emit)
+        return self._finish(behind, emit)
 
     def save(self) -> object:
         return msgspec.to_builtins(TypedCallState(

@@ -47,14 +47,12 @@ def load(text: str) -> Any:
     """Raises ValueError for what is no JSON, or holds what no prompt can show (a number that no
     float holds, a lone surrogate), and for text that is nested too deep."""
     try:
-        value = json.loads(
-            text, parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant
-        )
+        value = _decoder.decode(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     if "\\u" in text:
         # Why: an escaped lone surrogate is JSON, but no text that could be tokenised.
-        json.dumps(value, ensure_ascii=False).encode()
+        _encoder.encode(value).encode()
     if text.count("{") + text.count("[") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
         raise ValueError("nested too deep")
     return value
@@ -62,7 +60,7 @@ def load(text: str) -> Any:
 
 def spaced(value: Any, float_text: FloatText) -> str:
     """`value` as JSON text."""
-    text = json.dumps(value, ensure_ascii=False)
+    text = _encoder.encode(value)
     if float_text is plain_float or EXPONENT.search(text) is None:
         return text
     return _write(value, float_text)
@@ -73,13 +71,13 @@ def _write(value: Any, float_text: FloatText) -> str:
         case float():
             return float_text(value)
         case dict():
-            members = (f"{json.dumps(k, ensure_ascii=False)}: {_write(v, float_text)}"
+            members = (f"{_encoder.encode(k)}: {_write(v, float_text)}"
                        for k, v in value.items())  # fmt: skip
             return "{" + ", ".join(members) + "}"
         case list():
             return "[" + ", ".join(_write(item, float_text) for item in value) + "]"
         case _:
-            return json.dumps(value, ensure_ascii=False)
+            return _encoder.encode(value)
 
 
 def _integer(text: str) -> int | float:
@@ -100,6 +98,12 @@ def _float(text: str) -> float:
 
 def _refuse_constant(text: str) -> object:
     raise ValueError(f"{text} is not JSON")
+
+
+_decoder: Final = json.JSONDecoder(
+    parse_int=_integer, parse_float=_float, parse_constant=_refuse_constant
+)
+_encoder: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def _depth(value: Any) -> int:

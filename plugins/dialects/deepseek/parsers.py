@@ -82,7 +82,7 @@ def dsml_parser(dsml: Dsml, reasoning: ReasoningStyle) -> ParserMaker:
         head=re.compile(r'\s+name="([^\n<]+)'),
         tag_end='">',
         param=dsml.open("parameter"),
-        attributes=re.compile(r'\s+name="([^\n]*?)(?:"\s+string="(true|false))?'),
+        attributes=re.compile(r'\s+name="(.*?)(?:"\s+string="(true|false))?', re.DOTALL),
         text_type="true",
         value_end=dsml.close("parameter"),
         end=dsml.close("invoke"),

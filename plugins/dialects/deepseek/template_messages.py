@@ -7,7 +7,7 @@ reminder. Parts of a turn are joined by an empty line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from tokenwire.core.dialogue import (
     Opaque,
     Part,
     Reasoning,
+    Text,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -48,19 +49,34 @@ def read_messages(dialogue: Dialogue) -> list[Message]:
     for index, turn in enumerate(dialogue.turns):
         if turn.role == "assistant":
             messages.append(_assistant(turn, index))
+        elif len(turn.parts) == 1 and type(part := turn.parts[0]) is Text and not turn.extra:
+            # Why: most turns are so, and need no more.
+            messages.append(Message("user" if turn.role == "tool" else turn.role, part.text))
         else:
             messages.extend(_others(turn, index))
     return messages
 
 
 def _assistant(turn: Turn, index: int) -> Message:
-    thoughts = [p.text for p in turn.parts if isinstance(p, Reasoning) and p.redacted is None]
-    calls = tuple(part for part in turn.parts if isinstance(part, ToolCall))
-    return Message("assistant", _text(turn.parts, index), JOINER.join(thoughts), calls)
+    texts: list[str] = []
+    thoughts: list[str] = []
+    calls: list[ToolCall] = []
+    for part in turn.parts:
+        match part:
+            case ToolCall():
+                calls.append(part)
+            case Reasoning():
+                if part.redacted is None:
+                    thoughts.append(part.text)
+            case Opaque() | ToolResult():
+                pass
+            case _:
+                texts.append(text_of(part, index))
+    return Message("assistant", JOINER.join(texts), JOINER.join(thoughts), tuple(calls))
 
 
 def _others(turn: Turn, index: int) -> Iterator[Message]:
-    kind: Kind = "user" if turn.role in ("tool", "assistant") else turn.role
+    kind: Kind = "user" if turn.role == "tool" else turn.role
     if turn.extra.get("role") == "latest_reminder":
         kind = "reminder"
     said: list[Part] = []
@@ -88,7 +104,9 @@ def _added(block: Opaque) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _text(parts: Iterable[Part], index: int) -> str:
+def _text(parts: Sequence[Part], index: int) -> str:
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return parts[0].text
     return JOINER.join(
         text_of(part, index)
         for part in parts

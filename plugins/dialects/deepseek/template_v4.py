@@ -134,18 +134,13 @@ def _grouped(messages: list[Message]) -> list[Message]:
     the user says behind them."""
     grouped: list[Message] = []
     for message in _in_order_of_calls(_said_once(messages)):
-        if message.kind == "result":
-            message = replace(message, text=f"<tool_result>{message.text}</tool_result>")
-            is_more = bool(grouped) and grouped[-1].kind == "result"
+        kind, text = message.kind, message.text
+        if kind == "result":
+            text = f"<tool_result>{text}</tool_result>"
+        if kind in ("user", "result") and grouped and grouped[-1].kind == "result":
+            grouped[-1] = replace(grouped[-1], kind=kind, text=f"{grouped[-1].text}\n\n{text}")
         else:
-            is_more = message.kind == "user" and bool(grouped) and grouped[-1].kind == "result"
-        if is_more:
-            kind = message.kind
-            grouped[-1] = replace(
-                grouped[-1], kind=kind, text=f"{grouped[-1].text}\n\n{message.text}"
-            )
-        else:
-            grouped.append(message)
+            grouped.append(replace(message, text=text) if kind == "result" else message)
     return grouped
 
 
@@ -153,15 +148,13 @@ def _said_once(messages: list[Message]) -> Iterator[Message]:
     """Neighbouring messages of the user as one; empty ones leave no gap."""
     said: Message | None = None
     for message in messages:
-        if message.kind == "developer":
-            message = replace(message, kind="user")
-        if message.kind != "user":
+        if message.kind not in ("user", "developer"):
             if said is not None:
                 yield said
                 said = None
             yield message
         elif said is None:
-            said = message
+            said = message if message.kind == "user" else replace(message, kind="user")
         else:
             texts = [text for text in (said.text, message.text) if text]
             said = replace(said, text="\n\n".join(texts))

@@ -49,6 +49,9 @@ def tojson(
     for pad in (indent, *(separators or ())):
         if (len(pad) if isinstance(pad, str) else pad or 0) > MAX_INDENT:
             raise OverBudget(f"tojson was asked for an indent beyond {MAX_INDENT}")
+    if isinstance(value, Iterator):
+        # Why: what `map` gives is a list to templates that were written for other engines.
+        value = list(value)
     return json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )

@@ -55,10 +55,10 @@ def _header(text: str) -> Header | None:
 def k3_parser(reasoning: ReasoningStyle) -> ParserMaker:
     """K3: everything stands in frames, what is visible in `response`, calls in `tools`."""
     spelling = TypedSpelling(
-        head=re.compile(r'\s+tool="([^"]+)"(?:\s+\w+="[^"]*")*\s*'),
-        tag_end=END_TAG,
+        head=re.compile(r'\s+tool="([^"]+)(?:"\s+\w+="[^"]*)*'),
+        tag_end=f'"{END_TAG}',
         param=f"{OPEN}argument",
-        attributes=re.compile(r'\s+key="([^"]*)"(?:\s+type="(\w+)")?\s*'),
+        attributes=re.compile(r'\s+key="([^"]*)(?:"\s+type="(\w+))?'),
         value_end=_close("argument"),
         end=_close("call"),
         escapes={"&quot;": '"', "&amp;": "&"},

@@ -14,7 +14,7 @@ TEMPLATES = {"deepseek_v4": DeepseekV4Template(), "deepseek_v41": DeepseekV41Tem
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@settings(max_examples=150, derandomize=True, deadline=None)
+@settings(max_examples=120, derandomize=True, deadline=None)
 @given(dialogue=dialogues())
 def test_rendering_equals_the_makers(name: str, dialogue: Dialogue) -> None:
     assert TEMPLATES[name].render(dialogue, 0.0).text == rendered(name, dialogue)
