@@ -4,6 +4,7 @@ and templates with the habits that published ones have."""
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -352,3 +353,11 @@ def test_the_date_in_a_template_is_named(tokenizer):
 def test_every_cause_is_shown_here():
     rare = {"reasoning_settings", "tokenizer", "template_date"}
     assert set(CAUSES) - rare == set(BREAKS)
+
+
+def test_the_page_lists_the_causes():
+    page = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+    rows = (
+        page.partition("<!-- causes -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
+    )
+    assert rows == [f"| `{cause}` | {meaning} |" for cause, meaning in CAUSES.items()]
