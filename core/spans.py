@@ -26,7 +26,7 @@ TOOLS: Origin = (-1, -1)
 def segment(dialogue: Dialogue, text: str, render: Callable[[Dialogue], str]) -> Segments:
     """The first render's `text` cut by origin; one `unknown` segment where that cannot be told."""
     used = set(PRIVATE.findall(text))
-    free = iter([chr(c) for c in range(0x10FFFD, 0xF0000, -1) if chr(c) not in used])
+    free = (point for point in map(chr, range(0x10FFFD, 0xF0000, -1)) if point not in used)
     close = next(free)
     opens: dict[str, Origin] = {}
 
