@@ -6,7 +6,7 @@ reading the input again, this time behind what came before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -142,12 +142,16 @@ def read_input(data: bytes) -> list[Json]:
 
 
 def read_turns(
-    call: ResponsesCall, context: tuple[StoredItem, ...], reader: ItemReader
+    call: ResponsesCall,
+    context: tuple[StoredItem, ...],
+    reader: ItemReader,
+    items: Sequence[Json] | None = None,
 ) -> tuple[tuple[Turn, ...], tuple[Need, ...]]:
-    """Instructions (those of this request alone), what came before, and the input."""
+    """Instructions (those of this request alone), what came before, and the input. `items`: that
+    input, where it has been read before."""
     for item in context:
         reader.read(_item.decode(item.data), "input")
-    for k, given in enumerate(read_input(call.input)):
+    for k, given in enumerate(read_input(call.input) if items is None else items):
         reader.read(given, f"input[{k}]")
     needs: list[Need] = []
     if call.previous is not None and not context:

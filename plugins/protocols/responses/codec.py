@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Final, final
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenwire.core.call import Call, Count, Query, QueryResult
 from tokenwire.core.errors import CallError, ErrorKind, RequestError
@@ -26,7 +27,7 @@ from tokenwire.core.stored import (
     StoredQuery,
 )
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
-from tokenwire.plugins.protocols._shared.openai_errors import error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import error_body, error_reply
 from tokenwire.plugins.protocols.responses import schema
 from tokenwire.plugins.protocols.responses.client import ResponsesClient
 from tokenwire.plugins.protocols.responses.decode import decode_call, decode_count
@@ -110,9 +111,10 @@ class Responses(Codec):
         return kind(call, stamp, self._keys)
 
     def encode_error(self, error: CallError, request_id: str) -> HttpReply:
-        if error.kind is ErrorKind.CONTEXT_LENGTH:
-            error.param = "input"
-        return error_reply(error, request_id)
+        reply = error_reply(error, request_id)
+        if error.kind is not ErrorKind.CONTEXT_LENGTH:
+            return reply
+        return replace(reply, body=error_body(error.kind, error.message, param="input"))
 
     def answer(self, query: Query, result: QueryResult) -> HttpReply:
         if isinstance(query, Count) and isinstance(result, int):

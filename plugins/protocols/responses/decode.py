@@ -111,7 +111,8 @@ class _Reader:
             summarises=self._summary is not None,
         )
         reader = ItemReader(self._ignored)
-        turns, needs = read_turns(call, (), reader)
+        items = request.input if isinstance(request.input, list) else None
+        turns, needs = read_turns(call, (), reader, items)
         if not turns and not needs:
             raise RequestError(
                 "input is missing: a string, or a list of items",

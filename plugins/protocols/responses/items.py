@@ -89,6 +89,8 @@ class ItemReader:
 
     def read(self, item: Json, at: str) -> None:
         """Raises RequestError."""
+        if len(item) == 2 and self._plain(item.get("role"), item.get("content")):
+            return
         kind = item.get("type")
         if (id_ := reference(item)) is not None:
             # Why of its response: an item's id says to which it belongs.
@@ -114,6 +116,16 @@ class ItemReader:
                 raise RequestError(
                     f"{at}.type must name a kind of item", param=f"{at}.type", code="missing_field"
                 )
+
+    def _plain(self, role: object, content: object) -> bool:
+        """A message of a role and a string. Why apart: nearly all of a long input are such."""
+        if type(content) is not str or type(role) is not str or role not in ROLES:
+            return False
+        if role == "assistant":
+            self._said((Text(content),), {})
+        else:
+            self._add(Turn(ROLES[role], (Text(content),)))
+        return True
 
     def _message(self, item: Json, at: str) -> None:
         given = item.get("role")
