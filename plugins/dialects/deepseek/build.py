@@ -21,7 +21,7 @@ __all__ = (
 )
 
 MARKS: Final = {
-    "deepseek_v3": ("<｜tool▁calls▁begin｜>", "```json"),
+    "deepseek_v3": ("<｜tool▁calls▁begin｜>", "['type'] + '<｜tool▁sep｜>'"),
     "deepseek_v31": ("<｜tool▁calls▁begin｜>",),
     "deepseek_v32": ("｜DSML｜", "function_calls>"),
     "deepseek_v4": ("｜DSML｜", "tool_calls>"),
@@ -29,6 +29,7 @@ MARKS: Final = {
 }
 """What a chat template of each family holds."""
 TEMPLATES: Final = {"deepseek_v4": "deepseek_v4", "deepseek_v41": "deepseek_v41"}
+"""Of those that bring none; these alone are known by their type, for they can be asked without."""
 
 
 def build_dialect(name: str, settings: NoSettings, services: Services) -> Dialect:

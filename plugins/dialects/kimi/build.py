@@ -23,9 +23,12 @@ def build_kimi_k3_parser(settings: ReasoningSettings, services: Services) -> Par
 
 def build_kimi(settings: NoSettings, services: Services) -> Dialect:
     markers = ("<|tool_calls_section_begin|>",)
-    return Dialect("kimi", "plain", parser="kimi", template_markers=markers)
+    types = ("kimi_k2", "kimi_k25")
+    return Dialect("kimi", "plain", "kimi", template_markers=markers, model_types=types)
 
 
 def build_kimi_k3(settings: NoSettings, services: Services) -> Dialect:
     markers = ("<|open|>", "<|sep|>", "<|close|>")
-    return Dialect("kimi_k3", "plain", parser="kimi_k3", template_markers=markers)
+    return Dialect(
+        "kimi_k3", "plain", "kimi_k3", template_markers=markers, model_types=("kimi_k3",)
+    )

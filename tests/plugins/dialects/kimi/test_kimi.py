@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.plugins.dialects.dialect_pages import check_dialects_page
 from tests.plugins.dialects.reading import call, read, reasoning, template_source, text
 from tests.shared_files import shared
 from tokenwire.core.dialogue import Dialogue, Text, ToolCall, ToolResult, Turn
@@ -112,3 +113,7 @@ def test_frames_hold_reasoning_text_and_typed_arguments() -> None:
         call("g", '{ "x": [1] }'),
     ]
     assert read(answer, maker=K3, phase="reasoning") == wanted
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    check_dialects_page("kimi", ("kimi", "kimi_k3"))
