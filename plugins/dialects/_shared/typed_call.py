@@ -42,15 +42,15 @@ OTHER: Final[Kinds] = ANY - TEXT
 
 
 class TypedSpelling(Struct, frozen=True):
-    """A call is its marker, `head`, then parameters, then `end`; a parameter is `param`, its
-    attributes, `tag_end`, the value, `value_end`. White space may stand between tags."""
+    """A call is its marker, `head`, then parameters, then `end`; a parameter is `param`,
+    `attributes`, the value, `value_end`. White space may stand between tags. The two patterns match
+    the least that they can, so that what they match does not depend on how the text was cut."""
 
     head: re.Pattern[str]
-    """What stands between the call's marker and `tag_end`; group 1 is the tool's name."""
-    tag_end: str
+    """The rest of the call's opening tag; group 1 is the tool's name."""
     param: str
     attributes: re.Pattern[str]
-    """Between `param` and `tag_end`; group 1 is the key, group 2 the type, if it says one."""
+    """The rest of a parameter's opening tag; group 1 is the key, group 2 its type, if it has one."""
     value_end: str
     end: str
     text_type: str = "string"
@@ -58,8 +58,7 @@ class TypedSpelling(Struct, frozen=True):
     escapes: Mapping[str, str] = {}
     """In names: entities to what they stand for."""
     whole: tuple[str, str] = ("", "")
-    """Around arguments that are given as one JSON text instead of parameters; the first goes on to
-    `tag_end`."""
+    """Around arguments that are given as one JSON text instead of parameters."""
 
 
 class TypedCallState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -130,23 +129,13 @@ class TypedCall(CallReader):
             emit.arguments(self._value.stop(), end)
 
     def _head(self, text: str, at: int, emit: Emitter, is_final: bool) -> Step:
-        inner, behind = self._tag(text, at)
-        if behind == PARTIAL:
-            return self._wait(text, at, is_final)
-        found = self._spelling.head.fullmatch(inner) if behind >= 0 else None
+        found = self._spelling.head.match(text, at, at + MAX_TAG)
         if found is None:
-            return at, Outcome.BROKEN
+            return self._wait(text, at, is_final)
         self._name = self._plain(found.group(1))
         self._place, self.held, self.is_started = "between", "", True
         emit.start_call(self._name)
-        return behind, None
-
-    def _tag(self, text: str, at: int) -> tuple[str, int]:
-        """What stands up to `tag_end`, and the index behind that; or NO or PARTIAL."""
-        end = text.find(self._spelling.tag_end, at, at + MAX_TAG)
-        if end >= 0:
-            return text[at:end], end + len(self._spelling.tag_end)
-        return "", NO if len(text) - at >= MAX_TAG else PARTIAL
+        return found.end(), None
 
     def _plain(self, name: str) -> str:
         for entity, character in self._spelling.escapes.items():
@@ -155,6 +144,8 @@ class TypedCall(CallReader):
 
     def _wait(self, text: str, at: int, is_final: bool) -> Step:
         """For more of a tag. At the answer's end there is no more: it was cut off."""
+        if len(text) - at >= MAX_TAG:
+            return at, Outcome.BROKEN
         if is_final and not self.is_started:
             self.held += text[at:]
         return (len(text) if is_final else at), Outcome.MORE
@@ -168,19 +159,16 @@ class TypedCall(CallReader):
         wholes = spelling.whole[:1] if not self._count else ()
         start = begins(text, at, (spelling.param, *wholes), is_final=is_final)
         if start >= 0:
-            inner, behind = self._tag(text, start)
-            if behind == PARTIAL:
-                return self._wait(text, at, is_final)
             if text.startswith(spelling.param, at):
-                found = spelling.attributes.fullmatch(inner) if behind >= 0 else None
+                found = spelling.attributes.match(text, start, at + MAX_TAG)
                 if found is None:
-                    return at, Outcome.BROKEN
+                    return self._wait(text, at, is_final)
                 self._begin_value(self._plain(found.group(1)), found.group(2))
                 before = ", " if self._count > 1 else "{"
-                emit.arguments(f"{before}{quoted(self._key)}: ", base + behind)
-                return behind, None
+                emit.arguments(f"{before}{quoted(self._key)}: ", base + found.end())
+                return found.end(), None
             self._place = "json"
-            return behind, None
+            return start, None
         end = begins(text, at, (spelling.end,), is_final=is_final)
         if end >= 0:
             emit.arguments("}" if self._count else "{}", base + end)

@@ -79,10 +79,9 @@ def _fenced_grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
 def dsml_parser(dsml: Dsml, reasoning: ReasoningStyle) -> ParserMaker:
     """V3.2, V4 or V4.1, by how they spell their tags."""
     spelling = TypedSpelling(
-        head=re.compile(r'\s+name="([^\n<]+)'),
-        tag_end='">',
+        head=re.compile(r'\s+name="([^\n<]+?)">'),
         param=dsml.open("parameter"),
-        attributes=re.compile(r'\s+name="(.*?)(?:"\s+string="(true|false))?', re.DOTALL),
+        attributes=re.compile(r'\s+name="(.*?)(?:"\s+string="(true|false))?">', re.DOTALL),
         text_type="true",
         value_end=dsml.close("parameter"),
         end=dsml.close("invoke"),

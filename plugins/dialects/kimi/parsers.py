@@ -55,14 +55,13 @@ def _header(text: str) -> Header | None:
 def k3_parser(reasoning: ReasoningStyle) -> ParserMaker:
     """K3: everything stands in frames, what is visible in `response`, calls in `tools`."""
     spelling = TypedSpelling(
-        head=re.compile(r'\s+tool="([^"]+)(?:"\s+\w+="[^"]*)*'),
-        tag_end=f'"{END_TAG}',
+        head=re.compile(rf'\s+tool="([^"]+)"(?:\s+\w+="[^"]*")*{re.escape(END_TAG)}'),
         param=f"{OPEN}argument",
-        attributes=re.compile(r'\s+key="([^"]*)(?:"\s+type="(\w+))?'),
+        attributes=re.compile(rf'\s+key="([^"]*)"(?:\s+type="(\w+)")?{re.escape(END_TAG)}'),
         value_end=_close("argument"),
         end=_close("call"),
         escapes={"&quot;": '"', "&amp;": "&"},
-        whole=(f"{OPEN}json", _close("json")),
+        whole=(f'{OPEN}json type="object"{END_TAG}', _close("json")),
     )
     format = Format(
         think=_open("think"),
