@@ -17,6 +17,7 @@ __all__ = ("SCHEME", "block", "chain", "extras", "root")
 
 SCHEME = "kvb1"
 _TAG = SCHEME.encode()
+_NO_EXTRA = pack("<I", 0)
 
 
 def root(commitment: str) -> bytes:
@@ -39,12 +40,13 @@ def chain(start: bytes, ids: TokenIds, size: int, extras: Sequence[bytes] = ()) 
     holds it.
     """
     # Why not `block`: a prompt has many, and one copy to bytes serves them all.
-    data, count, parent = ids.to_le(), pack("<I", size), start
+    data, count, parent, step = ids.to_le(), pack("<I", size), start, 4 * size
     for index in range(len(ids) // size):
-        extra = extras[index] if index < len(extras) else b""
-        part = data[4 * index * size : 4 * (index + 1) * size]
-        tail = pack("<I", len(extra))
-        parent = sha256(b"".join((_TAG, parent, count, part, tail, extra))).digest()
+        tail = _NO_EXTRA
+        if index < len(extras):
+            tail = pack("<I", len(extras[index])) + extras[index]
+        part = data[index * step : (index + 1) * step]
+        parent = sha256(_TAG + parent + count + part + tail).digest()
         yield parent
 
 

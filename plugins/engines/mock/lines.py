@@ -44,11 +44,15 @@ class Repertoire:
         self._free = settings.answer
         self._answer = _steps(_encode(settings.answer, tokenizer))
         self._thought = _steps(_encode(settings.thought, tokenizer))
+        # Why kept: an answer may have thousands of steps, and is asked for twice a job.
+        self._plain = Lines(self._answer, eos=self._eos, again=True)
         words = _encode(settings.answer + WORDS, tokenizer)
         self.likely = tuple(dict.fromkeys(id for id in words if id not in eos_ids))
 
     def answer(self, reasoning_end: TokenIds) -> Lines:
         """The fixed answer, after a thought that ends with `reasoning_end`, where there is one."""
+        if not reasoning_end:
+            return self._plain
         return Lines((*self._thoughts(reasoning_end), *self._answer), eos=self._eos, again=True)
 
     def held(self, constraint: Constraint, reasoning_end: TokenIds) -> Lines:

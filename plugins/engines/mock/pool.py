@@ -7,6 +7,7 @@ total >= referenced + idle + private, always.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import final
 
@@ -33,7 +34,8 @@ class BlockPool:
         self.size = size
         self._feed = feed
         self._references: dict[bytes, int] = {}
-        self._idle: dict[bytes, None] = {}
+        # Why no dict: to look for its first key takes as long as keys were deleted before it.
+        self._idle: OrderedDict[bytes, None] = OrderedDict()
         self._private = 0
 
     @property
@@ -53,18 +55,21 @@ class BlockPool:
 
     def open(self, chain: Sequence[bytes], tokens: int) -> Holding | None:
         """Hold the blocks of `tokens` tokens, the full ones known by `chain`; None: no room."""
+        references, idle = self._references, self._idle
         private = max(-(-tokens // self.size), 1) - len(chain)
-        taken = sum(identity not in self._references for identity in chain)
-        if taken + private > self.free:
+        unheld = [identity for identity in chain if identity not in references]
+        if len(unheld) + private > self.free:
             return None
-        for identity in chain:
-            if identity in self._idle:
-                del self._idle[identity]
-                self._references[identity] = 0
-        fresh = {identity for identity in chain if identity not in self._references}
+        fresh: set[bytes] = set()
+        for identity in unheld:
+            if identity in idle:
+                del idle[identity]
+                references[identity] = 0
+            else:
+                fresh.add(identity)
         self._make_room(len(fresh) + private)
         for identity in chain:
-            self._references[identity] = self._references.get(identity, 0) + 1
+            references[identity] = references.get(identity, 0) + 1
         self._private += private
         self._announce(chain, fresh, b"")
         return Holding(list(chain), private)
@@ -92,15 +97,23 @@ class BlockPool:
             if identity not in self._references:
                 self._idle.pop(identity, None)
                 self._idle[identity] = None
+        references = self._references
         for identity in reversed(holding.shared):
-            self._references[identity] -= 1
-            if not self._references[identity]:
-                del self._references[identity]
+            left = references[identity] - 1
+            if left:
+                references[identity] = left
+            else:
+                del references[identity]
                 self._idle[identity] = None
         holding.shared, holding.private = [], 0
 
     def _announce(self, chain: Sequence[bytes], fresh: set[bytes], parent: bytes) -> None:
         """Tell of the new blocks of a chain: each unbroken run after the block before it."""
+        if not fresh:
+            return
+        if len(fresh) == len(chain):
+            self._feed.stored(chain, parent)
+            return
         run: list[bytes] = []
         for identity in chain:
             if identity in fresh:
@@ -117,8 +130,6 @@ class BlockPool:
         used = len(self._references) + len(self._idle) + self._private
         gone: list[bytes] = []
         for _ in range(used + blocks - self.total):
-            identity = next(iter(self._idle))
-            del self._idle[identity]
-            gone.append(identity)
+            gone.append(self._idle.popitem(last=False)[0])
         if gone:
             self._feed.removed(gone)
