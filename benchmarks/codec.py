@@ -3,7 +3,7 @@
     python benchmarks/codec.py [--runs 5] [--templates FOLDER] [--tokenizer FOLDER]
 
 A chat request of 42 messages and 21 kB is decoded and converted, rendered and encoded to ids; an
-answer of 2,000 tokens is parsed and written as events, one a token, from text. Figures are user +
+answer of 2,000 tokens is parsed and written from text, as events, one a token, and as one body. Figures are user +
 system CPU in microseconds, the median of the runs, and how many times the rival's ours is.
 """
 
@@ -43,9 +43,16 @@ def main() -> None:
     print(f"  streams of {TOKENS} tokens, a token:")
     for protocol in PROTOCOLS:
         for kind, pieces in ANSWERS.items():
-            work = ours.stream_work(protocol, pieces)
+            work = ours.answer_work(protocol, pieces)
             rival = codec_rivals.recipe_stream(protocol, pieces, body)
             _row(options.runs, f"{protocol} {kind}", work, rival, None, units=TOKENS)
+    print("  the same in one piece, to one body:")
+    for protocol in PROTOCOLS:
+        for kind, pieces in ANSWERS.items():
+            text = "".join(pieces)
+            work = ours.answer_work(protocol, [text], stream=False)
+            rival = codec_rivals.recipe_unary(protocol, text, body)
+            _row(options.runs, f"{protocol} {kind}", work, rival, None, repeat=20)
     for sentence in (*codec_rivals.absent(), *ours.absent()):
         print(f"  {sentence}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from tokenwire.core.call import Call
 from tokenwire.core.dialogue import Dialogue
 from tokenwire.core.events import Event, Finished, Order, Started, Usage
@@ -74,16 +76,19 @@ class Ours:
     def _codec(self, name: str) -> Codec:
         return self._host.codecs.build(name, {}, self._services)
 
-    def stream_work(self, protocol: str, pieces: Sequence[str]) -> Callable[[], object] | None:
-        """An answer from its pieces of text to the bytes of its events."""
+    def answer_work(
+        self, protocol: str, pieces: Sequence[str], *, stream: bool = True
+    ) -> Callable[[], object] | None:
+        """An answer from its pieces of text to the bytes of its events, or of one body."""
         if protocol not in self._host.codecs:
             return None
         codec = self._codec(protocol)
+        call = replace(self._call, output=replace(self._call.output, stream=stream))
         setup = ParserSetup(phase="reasoning", tools=self._call.dialogue.tools)
         special = {"</think>", "｜DSML｜"}
 
         def work() -> int:
-            push = codec.reply(self._call, STAMP).push
+            push = codec.reply(call, STAMP).push
             step = Order().step
             parser = self._maker.parser(setup)
             written = 0

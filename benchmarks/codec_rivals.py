@@ -10,7 +10,7 @@ from typing import Any
 
 from codec_cases import MODEL, messages_for_templates
 
-__all__ = ("absent", "recipe", "recipe_stream", "transformers")
+__all__ = ("absent", "recipe", "recipe_stream", "recipe_unary", "transformers")
 
 Rows = dict[str, Callable[[], object]]
 PACKAGES = {"deepseek_recipe": "deepseek-recipe", "transformers": "transformers"}
@@ -57,18 +57,9 @@ def recipe_stream(protocol: str, pieces: Sequence[str], body: bytes) -> Callable
     lib = _module("deepseek_recipe")
     if lib is None:
         return None
-    made = lib.ChatCompletionRequest(body).convert(lib.ConversionOptions())
     chunk, finish = lib.InferenceChunk, lib.InferenceFinishReason.Stop
     usage = lib.PromptUsage(prompt_tokens=100)
-
-    def generator() -> Any:
-        match protocol:
-            case "messages":
-                return lib.MessagesChunkGenerator("r", MODEL, True)
-            case "responses":
-                return lib.ResponsesRequest.chunk_generator(made, "r", MODEL)
-            case _:
-                return lib.ChatCompletionRequest.chunk_generator(made, "r", MODEL)
+    generator = _generators(lib, body)[protocol]
 
     def work() -> int:
         options = lib.ParsingOptions(thinking_initial_stage=lib.ThinkingInitialStage.ReasoningStart)
@@ -85,6 +76,42 @@ def recipe_stream(protocol: str, pieces: Sequence[str], body: bytes) -> Callable
         return written
 
     return work
+
+
+def recipe_unary(protocol: str, text: str, body: bytes) -> Callable[[], object] | None:
+    """The same answer as one piece, to the bytes of one body."""
+    lib = _module("deepseek_recipe")
+    if lib is None:
+        return None
+    kinds = {"messages": lib.MessagesResponse, "responses": lib.ResponsesResponse}
+    kind = kinds.get(protocol, lib.ChatCompletionResponse)
+    chunk, finish = lib.InferenceChunk, lib.InferenceFinishReason.Stop
+    usage = lib.PromptUsage(prompt_tokens=100)
+    generator = _generators(lib, body)[protocol]
+    stage = lib.ThinkingInitialStage.ReasoningStart
+
+    def work() -> int:
+        options = lib.ParsingOptions(thinking_initial_stage=stage)
+        processor = lib.StreamProcessor(generator(), options)
+        response = kind("r", MODEL, 0, 100, 0)
+        given = (chunk.ready(prompt_usage=usage), chunk.text(text, 1), chunk.finish(finish))
+        for part in given:
+            for event in processor.push(part):
+                response.accumulate(event)
+        for event in processor.finish():
+            response.accumulate(event)
+        return len(response.to_json())
+
+    return work
+
+
+def _generators(lib: Any, body: bytes) -> dict[str, Callable[[], Any]]:
+    made = lib.ChatCompletionRequest(body).convert(lib.ConversionOptions())
+    return {
+        "chat_completions": lambda: lib.ChatCompletionRequest.chunk_generator(made, "r", MODEL),
+        "messages": lambda: lib.MessagesChunkGenerator("r", MODEL, True),
+        "responses": lambda: lib.ResponsesRequest.chunk_generator(made, "r", MODEL),
+    }
 
 
 def transformers(body: bytes, templates: Path) -> Rows:

@@ -50,7 +50,8 @@ class TypedSpelling(Struct, frozen=True):
     """The rest of the call's opening tag; group 1 is the tool's name."""
     param: str
     attributes: re.Pattern[str]
-    """The rest of a parameter's opening tag; group 1 is the key, group 2 its type, if it has one."""
+    """The rest of a parameter's opening tag; group 1 is the key, group 2 its type, if it says
+    one."""
     value_end: str
     end: str
     text_type: str = "string"
