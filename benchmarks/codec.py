@@ -3,8 +3,9 @@
     python benchmarks/codec.py [--runs 5] [--templates FOLDER] [--tokenizer FOLDER]
 
 A chat request of 42 messages and 21 kB is decoded and converted, rendered and encoded to ids; an
-answer of 2,000 tokens is parsed and written from text, as events, one a token, and as one body. Figures are user +
-system CPU in microseconds, the median of the runs, and how many times the rival's ours is.
+answer of 2,000 tokens is parsed and written from text, as events, one a token, and as one body.
+Figures are user + system CPU in microseconds, the median of the runs, and how many times the
+rival's ours is.
 """
 
 from __future__ import annotations
