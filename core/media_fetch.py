@@ -10,12 +10,13 @@ import asyncio
 import socket
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
-from typing import Final, final
-
-import httpx
+from typing import TYPE_CHECKING, Final, final
 
 from tokenwire.core.config import MediaConfig
 from tokenwire.core.errors import RequestError
+
+if TYPE_CHECKING:
+    import httpx
 
 __all__ = ("MediaFetcher",)
 
@@ -58,6 +59,8 @@ class MediaFetcher:
         return dict(zip(wanted, found, strict=True))
 
     async def _timed(self, url: str) -> bytes:
+        import httpx  # Why here: few servers ever fetch, and it costs a tenth of the start.
+
         try:
             async with asyncio.timeout(self._limits.timeout):
                 return await self._followed(url)
@@ -67,6 +70,8 @@ class MediaFetcher:
             raise _refused(url, f"the request failed ({type(error).__name__})") from None
 
     async def _followed(self, url: str) -> bytes:
+        import httpx
+
         at = httpx.URL(url)
         async with httpx.AsyncClient(trust_env=False, timeout=self._limits.timeout) as client:
             for _ in range(self._limits.redirects + 1):
