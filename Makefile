@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+CLIENTS ?= $(VENV)-clients
 MODELS := models
 
-.PHONY: help serve serve-real test test-gateway test-long check fix bench docs schema kit clean
+.PHONY: help serve serve-real test test-gateway test-clients test-long check fix bench docs schema kit clean
 
 help:
 	@echo "make serve         install and serve the mock engine on http://127.0.0.1:8080"
 	@echo "make serve-real    the same, with SmolLM2-135M-Instruct answering for real (installs torch)"
 	@echo "make test          everything that CI runs: lint, types, layers, tests, one real model"
 	@echo "make test-gateway  the part that needs no torch"
+	@echo "make test-clients  clients of PyPI and npm, and two agents, against a live server"
 	@echo "make test-long     long fuzzing and soaks"
 	@echo "make check | fix   lint, types and layers alone | repair what a tool can repair"
 	@echo "make bench         the benchmarks"
@@ -43,6 +45,18 @@ TORCH ?= torch==2.13.0
 $(MODELS)/smollm2/tokenizer.json: | $(VENV)/base
 	$(BIN)/tokenwire fetch smollm2 --into $(MODELS)
 
+# The clients have an environment of their own: what they ask of each other is not ours to settle.
+$(CLIENTS)/python: tests/clients/requirements.txt
+	$(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+# Why no scripts: nothing that is installed here needs one, and none then runs.
+NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --silent
+$(CLIENTS)/node: tests/clients/node/package-lock.json $(CLIENTS)/python
+	cd $(<D) && PATH="$(abspath $(CLIENTS))/bin:$$PATH" $(NPM_CI)
+	touch $@
+
 # --- serving -------------------------------------------------------------------------------------
 
 serve: $(VENV)/base $(MODELS)/smollm2/tokenizer.json
@@ -65,9 +79,12 @@ fix: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 
 test-gateway: check $(MODELS)/smollm2/tokenizer.json
-	$(BIN)/python -m pytest -m "not torch and not long"
+	$(BIN)/python -m pytest -m "not torch and not long and not clients"
 
-test: test-gateway $(VENV)/reference
+test-clients: $(VENV)/dev $(CLIENTS)/node
+	TOKENWIRE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/python -m pytest -m clients
+
+test: test-gateway test-clients $(VENV)/reference
 	$(BIN)/python -m pytest -m "torch and not long"
 	$(BIN)/python -m pip install --quiet --dry-run -e '.[all]'
 
@@ -88,4 +105,4 @@ schema: $(VENV)/base
 	$(BIN)/python -m tokenwire.core.token_schema > docs/token_interface.schema.json
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS) tests/clients/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,18 @@ models:
     engine: mock
     tokenizer: script
     dialect: hermes
+  - name: agent
+    engine: {{plugin: mock, context_length: 400000}}
+    tokenizer: script
+    dialect: hermes
+  - name: gpt-5.5  # a name to which Codex sends its free-form tools
+    engine: {{plugin: mock, context_length: 400000}}
+    tokenizer: script
+    dialect: hermes
+  - name: busy
+    engine: {{plugin: mock, context_length: 400000, error_at: 0, error_cause: overloaded}}
+    tokenizer: script
+    dialect: hermes
 """
 
 
