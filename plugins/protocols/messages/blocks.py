@@ -270,8 +270,7 @@ class BlockReader:
     def _extra(self, block: Block, known: tuple[str, ...], place: Place) -> dict[str, object]:
         is_inner = place.message < 0 and place.path != "system"
         # Why: only blocks of a turn can be told from their neighbours in a prompt.
-        common = INNER if is_inner else COMMON
-        return self._ignored.unknown(block, common.union(known), place.spot)
+        return self._ignored.unknown(block, (INNER if is_inner else COMMON) | {*known}, place.spot)
 
 
 SOURCES: Final[dict[str, type[Struct]]] = {
