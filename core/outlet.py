@@ -80,6 +80,20 @@ class Outlet:
         """Ids put so far, sent or kept, those of earlier attempts included."""
         return self.at + len(self._ids)
 
+    def plain(self, ids: TokenIds) -> TokenDelta | None:
+        """The delta of ids, where there is nothing else to say of them, and nothing waits or has to;
+        None: `put` them."""
+        credit = self._allowance.tokens
+        if not (self.is_started and ids) or self._ids:
+            return None
+        if credit is not None:
+            if len(ids) > credit:
+                return None
+            self._allowance.tokens = credit - len(ids)
+        job, at = self._job, self.at
+        self.at = at + len(ids)
+        return TokenDelta(job.job, at, job.attempt, self.index, ids)
+
     def put(
         self,
         ids: TokenIds,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from time import perf_counter
 from typing import final
 
@@ -21,7 +22,7 @@ from tokenwire.core.flusher import Flusher
 from tokenwire.core.generation import Generation
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.ports.observer import ITL_BOUNDS
-from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.token_ids import NO_IDS, TokenIds
 from tokenwire.core.tokens import Finish, TokenDelta
 
 __all__ = ("CREDIT_STEP", "CREDIT_WINDOW", "AnswerStream")
@@ -83,13 +84,17 @@ class AnswerStream:
         self._flusher = flusher
         self._break_off = break_off
         self._gathers = gathers
-        self._held: list[TokenDelta] = []
+        self._first: TokenDelta | None = None  # Of the deltas whose ids wait.
+        self._held = NO_IDS
         self._waits = False  # Until the flusher calls.
         self._chunks: list[bytes] = []
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[bool] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._interval = self._active_at = self._written_at = 0.0
+        self._interval = self._active_at = 0.0
+        is_patient = gathers and flusher is not None and flusher.interval_s > 0
+        # Why never: ids of a whole answer are read together, a few milliseconds at a time.
+        self._written_at = inf if is_patient and not stream else 0.0
         self._last_at = 0.0
         self._tokens = 0  # Since credit was last given back.
         self._fresh = False  # Whether this step brought tokens.
@@ -104,20 +109,28 @@ class AnswerStream:
     def push(self, delta: TokenDelta) -> None:
         if self._record is not None:
             self._record.append(delta)
-        if delta.ids:
-            self._tokens += len(delta.ids)
+        ids = delta.ids
+        if ids:
+            self._tokens += len(ids)
             self._fresh = True
-        if self._waits and self._gathers and _is_plain(delta):
-            self._held.append(delta)
-            return
-        if self._held:
+        if self._waits and self._gathers:
+            first = self._first
+            if delta.finish is None and delta.counts is None and not delta.logprobs:
+                if first is None:
+                    self._first, self._held = delta, TokenIds(ids)
+                    return
+                if delta.at == first.at + len(self._held) and delta.choice == first.choice:
+                    self._held.extend(ids)
+                    return
+        if self._first is not None:
             self._read_held()
         self._read(delta)
 
     def _read_held(self) -> None:
-        held, self._held = self._held, []
-        for delta in _joined_deltas(held):
-            self._read(delta)
+        first, ids = self._first, self._held
+        assert first is not None
+        self._first, self._held = None, NO_IDS
+        self._read(TokenDelta(first.job, first.at, first.attempt, first.choice, ids))
 
     def _read(self, delta: TokenDelta) -> None:
         generation = self.generation
@@ -129,7 +142,7 @@ class AnswerStream:
 
     def end(self, finish: Finish) -> None:
         """The whole call failed: the engine is gone, or one of its deltas could not be sent."""
-        if self._held:
+        if self._first is not None:
             with suppress(Exception):  # Why: what came before the end is the client's.
                 self._read_held()
         failed = self.generation.end(finish)
@@ -155,19 +168,22 @@ class AnswerStream:
                 self.itl_counts[bisect_left(ITL_BOUNDS, gap)] += 1
                 self.itl_sum += gap
             self._last_at = now
-        if self._flusher is not None and not self.is_over and not self.gone and not self.failed:
+            if self._first is not None:
+                return  # Why: what came waits, and the flusher will call.
+        flusher = self._flusher
+        if flusher is not None and not (self.generation.is_over or self.gone or self.failed):
             if self._waits:
                 return
-            if self._last_at - self._written_at < self._flusher.interval_s:
+            if self._last_at - self._written_at < flusher.interval_s:
                 self._waits = True
-                self._flusher.later(self)
+                flusher.later(self)
                 return
         self._write()
 
     def flush(self) -> None:
         """The flusher's call."""
         self._waits = False
-        if self._held:
+        if self._first is not None:
             try:
                 self._read_held()
             except Exception:
@@ -199,7 +215,7 @@ class AnswerStream:
     def leave(self) -> None:
         """The client has gone."""
         self.gone = True
-        self._held.clear()
+        self._first, self._held = None, NO_IDS
         self._chunks.clear()
         self.wake()
 
@@ -273,18 +289,3 @@ class AnswerStream:
 
     def _joined(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-
-def _is_plain(delta: TokenDelta) -> bool:
-    """Whether it has ids and nothing else."""
-    return delta.finish is None and delta.counts is None and not delta.logprobs
-
-
-def _joined_deltas(deltas: Sequence[TokenDelta]) -> Sequence[TokenDelta]:
-    """One for all of them, where they follow each other without gap or overlap."""
-    first, ids = deltas[0], TokenIds()
-    for delta in deltas:
-        if delta.at != first.at + len(ids):
-            return deltas
-        ids.extend(delta.ids)
-    return (TokenDelta(first.job, first.at, first.attempt, first.choice, ids),)

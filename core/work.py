@@ -57,11 +57,10 @@ class Work(Struct, frozen=True):
 
     @property
     def gathers(self) -> bool:
-        """Whether ids of a stream may wait for others: one choice, whose text nobody watches."""
+        """Whether ids may wait for others: one choice, whose text nobody watches."""
         output = self.call.output
         return (
-            output.stream
-            and output.n == 1
+            output.n == 1
             and output.logprobs is None
             and not self.prompts
             and not self.planned.stop_strings

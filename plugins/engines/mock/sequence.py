@@ -16,11 +16,22 @@ __all__ = ("JobState", "Sequence")
 
 @final
 class JobState:
-    __slots__ = ("allowance", "cached", "faults", "hashes", "job", "live", "sequences")
+    __slots__ = (
+        "allowance",
+        "cached",
+        "faults",
+        "hashes",
+        "is_plain",
+        "job",
+        "live",
+        "sequences",
+    )
 
     def __init__(self, job: TokenJob, faults: Faults | None) -> None:
         self.job = job
         self.faults = faults
+        self.is_plain = job.logprobs is None
+        """Its deltas are ids, and nothing else but at the ends."""
         self.allowance = Allowance(job.credit)
         self.sequences: list[Sequence] = []
         self.live = job.n
