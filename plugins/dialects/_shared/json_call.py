@@ -8,8 +8,6 @@ them (commas, brackets, a brace too many) is skipped, and so is the end marker.
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any, ClassVar, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -19,17 +17,16 @@ from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.format import ReaderMaker
-from tokenwire.plugins.dialects._shared.json_stream import CursorState, JsonCursor
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
+from tokenwire.plugins.dialects._shared.json_stream import CursorState, JsonCursor, string_text
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
 
-__all__ = ("MAX_HEADER", "JsonCallReader", "JsonShape", "json_calls")
+__all__ = ("MAX_HEADER", "JsonCallReader", "json_calls")
 
 BLANK: Final = " \t\r\n"
 MAX_HEADER: Final = 65_536
 """Characters held while the name is not known."""
 NULL: Final = "null"
-LONE: Final = re.compile(r"[\ud800-\udfff]")
-"""A surrogate in a string that Python has decoded: pairs are one character there."""
 
 Place: TypeAlias = Literal[
     "open", "member", "colon", "value", "key", "name", "id", "arguments", "other", "after"
@@ -37,28 +34,6 @@ Place: TypeAlias = Literal[
 """In a call's JSON; `after`: behind it."""
 Wrote: TypeAlias = Literal["", "part", "all"]
 """How much of a call's arguments went out."""
-
-
-class JsonShape(Struct, frozen=True):
-    """How a family writes calls as JSON."""
-
-    begin: str = ""
-    """The marker before a call, where a model may write it twice."""
-    end: str = ""
-    """The marker behind the calls, if there is one."""
-    names: tuple[str, ...] = ("name",)
-    arguments: tuple[str, ...] = ("arguments", "parameters")
-    ids: tuple[str, ...] = ()
-    """Keys of the call's id; it counts where it stands before the name."""
-    wraps: tuple[str, ...] = ()
-    """Keys of an object that holds name and arguments ("function")."""
-    between: str = " \t\r\n,[]}"
-    """What may stand behind a call without ending the reading."""
-    extra: tuple[str, ...] = ()
-    """Other keys that may stand before the name of a strict call."""
-    is_strict: bool = False
-    """Whether only the keys above, and only names of the answer's tools, make a call (for calls
-    without a marker)."""
 
 
 class Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -261,15 +236,15 @@ class JsonCallReader(CallReader):
         place, shape = self._place, self._shape
         self._place = "member"
         if place == "key":
-            self._key = _decode(self._word) or self._word[1:-1]
+            self._key = string_text(self._word) or self._word[1:-1]
             self._place = "colon"
             known = (*shape.names, *shape.arguments, *shape.ids, *shape.wraps, *shape.extra)
             if shape.is_strict and not self.is_started and self._key not in known:
                 return Outcome.BROKEN
         elif place == "name":
-            return self._start(_decode(self._word), end, emit)
+            return self._start(string_text(self._word), end, emit)
         elif place == "id":
-            self._call_id = _decode(self._word) or None
+            self._call_id = string_text(self._word) or None
         elif place == "arguments" and self.is_started:
             if self._wrote == "":
                 self._write_all(self._word, end, emit)
@@ -314,13 +289,3 @@ class JsonCallReader(CallReader):
         self._depth, self.held, self.is_started = was.depth, was.held, was.is_started
         self.is_whole = was.wrote == "all"
         self._cursor.restore(was.cursor)
-
-
-def _decode(literal: str) -> str:
-    """The text of a JSON string; as it stands between its quotes where it is not quite JSON; "" for
-    what no UTF-8 can say (a lone surrogate)."""
-    try:
-        text = str(json.loads(literal))
-    except ValueError:
-        text = literal[1:-1]
-    return text if LONE.search(text) is None else ""

@@ -5,12 +5,13 @@ Lenient: brackets are counted, not matched, so that what a model wrote comes out
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final, Literal, TypeAlias, final
 
 from msgspec import Struct
 
-__all__ = ("CursorState", "JsonCursor")
+__all__ = ("CursorState", "JsonCursor", "string_text")
 
 Kind: TypeAlias = Literal["", '"', "{", "[", "scalar"]
 
@@ -18,6 +19,8 @@ IN_STRING: Final = re.compile(r'["\\]')
 IN_NESTED: Final = re.compile(r'["{}\[\]<]')
 KINDS: Final[dict[str, Kind]] = {'"': '"', "{": "{", "[": "["}
 AFTER_SCALAR: Final = re.compile(r'[\s,:{}\[\]"<]')
+LONE: Final = re.compile(r"[\ud800-\udfff]")
+"""A surrogate in a string that Python has decoded: pairs are one character there."""
 
 
 class CursorState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -102,3 +105,13 @@ class JsonCursor:
         self._kind, self._depth = state.kind, state.depth
         self.is_escaped, self.in_string = state.is_escaped, state.in_string
         self.is_over = state.is_over
+
+
+def string_text(literal: str) -> str:
+    """The text of a JSON string; as it stands between its quotes where it is not quite JSON; "" for
+    what no UTF-8 can say (a lone surrogate)."""
+    try:
+        text = str(json.loads(literal))
+    except ValueError:
+        text = literal[1:-1]
+    return text if LONE.search(text) is None else ""

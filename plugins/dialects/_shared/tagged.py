@@ -2,56 +2,29 @@
 
 Reasoning is recognised at the start of the answer only, or where its marker is a special token, or
 anywhere for an interleaved format. White space around calls is no text; white space beside a marker
-belongs to it as far as the format says. Knows no tokenizer.
+belongs to it as far as the format says. Knows no tokenizer. Argues its length: one machine, whose
+steps share all its fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import final
 
 import msgspec
-from msgspec import Struct
 
 from tokenwire.core.events import PartDelta
 from tokenwire.core.ports.dialect import Parser, ParserSetup, PartEvent
 from tokenwire.core.prompt import Phase, Piece
 from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.draft import Verdict, judge
-from tokenwire.plugins.dialects._shared.emitter import Emitter, OpenPart
+from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.spacing import MAX_BLANK, Spacing
 from tokenwire.plugins.dialects._shared.tables import NOT_QUICK, Head, Tables, quick_test
+from tokenwire.plugins.dialects._shared.tagged_state import PHASES, Saved, State
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL
 
 __all__ = ("TaggedParser",)
-
-State: TypeAlias = Literal["text", "reasoning", "draft", "section", "call"]
-"""`draft`: a call in open reasoning; `section`: behind a section's marker, before a call."""
-PHASES: Final[dict[State, Phase]] = {
-    "text": "content", "reasoning": "reasoning", "draft": "reasoning",
-    "section": "tool_call", "call": "tool_call",
-}  # fmt: skip
-
-
-class Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """As msgspec's `convert` gives it back. `number` and `call`: which reader, and its state."""
-
-    state: State
-    head: Head
-    held: str
-    prefix: str
-    read: int
-    blank: str
-    blank_end: int
-    trims: bool
-    is_open: OpenPart
-    calls: int
-    number: int
-    call: Any
-
-    def __post_init__(self) -> None:
-        if (self.state == "call") != (self.number >= 0):
-            raise ValueError("a call is read in the state `call`, and in no other")
 
 
 @final

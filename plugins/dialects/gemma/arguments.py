@@ -8,11 +8,11 @@ markers but the quote and the call's end.
 
 from __future__ import annotations
 
-import json
 import re
 from json.encoder import encode_basestring
 from typing import Final, Literal, TypeAlias, final
 
+from tokenwire.plugins.dialects._shared.json_stream import string_text
 from tokenwire.plugins.dialects._shared.schema import Schema
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
 from tokenwire.plugins.dialects._shared.typed_value import ESCAPED
@@ -217,7 +217,7 @@ class Arguments:
 
     def _end_string(self) -> None:
         if self._is_key:
-            self._end_key(_decode(self._word), self._word)
+            self._end_key(string_text(self._word), self._word)
         else:
             self._end_value()
 
@@ -280,10 +280,3 @@ class Arguments:
         self._tail = state.tail
         self._is_key, self._is_first = state.is_key, state.is_first
         self._is_escaped = state.is_escaped
-
-
-def _decode(literal: str) -> str:
-    try:
-        return str(json.loads(literal))
-    except ValueError:
-        return literal[1:-1]

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.python_call import PythonCall
 from tokenwire.plugins.dialects.generic.body import Body
 from tokenwire.plugins.dialects.generic.named_call import NamedCall

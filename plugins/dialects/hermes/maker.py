@@ -9,7 +9,8 @@ from typing import Final
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker, ReasoningStyle
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.maker import FormatMaker
 
 __all__ = ("hermes_maker", "think_maker")

@@ -8,7 +8,8 @@ from typing import Final
 
 from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.tag_call import TagCall
 from tokenwire.plugins.dialects._shared.tag_spelling import TagSpelling
 from tokenwire.plugins.dialects.minimax.nested_call import NestedCall

@@ -16,8 +16,9 @@ from tokenwire.plugins.dialects._shared.call_reader import CallReader
 from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header, HeaderShape
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 
 __all__ = ("FAMILIES",)

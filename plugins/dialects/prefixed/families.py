@@ -7,8 +7,9 @@ from typing import Final
 
 from tokenwire.plugins.dialects._shared.family import Family
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects.prefixed.solar import SOLAR
 
 __all__ = ("FAMILIES",)

@@ -13,7 +13,8 @@ from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
 from tokenwire.plugins.dialects._shared.family import Family
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.python_call import PythonCall
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 

@@ -13,7 +13,8 @@ from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
 from tokenwire.core.testing.dialect_kit import run_dialect_kit
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
-from tokenwire.plugins.dialects._shared.json_call import JsonShape, json_calls
+from tokenwire.plugins.dialects._shared.json_call import json_calls
+from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.maker import FormatMaker
 from tokenwire.plugins.dialects._shared.tags import PARTIAL, Tags
 
