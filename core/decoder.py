@@ -74,6 +74,7 @@ class Decoder:
         "_calls",
         "_detokenizer",
         "_free",
+        "_is_simple",
         "_kind",
         "_ledger",
         "_parser",
@@ -97,16 +98,18 @@ class Decoder:
         self._detokenizer = Detokenizer(setup.pieces)
         self._stops = StopStrings(setup.stops, include=setup.include_stop) if setup.stops else None
         self._ledger = LogprobLedger() if setup.logprobs else None
+        self._is_simple = not (setup.stops or setup.logprobs or setup.custom_tools)
+        """Nobody watches the text or asks which token it is of."""
         self._kind: PartKind | None = None
         self._calls = 0
         self._free: FreeInput | None = None
 
     def push(self, ids: Sequence[int], logprobs: Sequence[IdLogprobs] = ()) -> list[Event]:
         """The events that these ids make certain. Ids after a stop are not taken."""
+        if self._is_simple:
+            return self._push_simply(ids)
         out: list[Event] = []
         parser, detokenizer = self._parser, self._detokenizer
-        setup = self._setup
-        simple = self._stops is None and self._ledger is None and not setup.custom_tools
         for index, id in enumerate(ids):
             if self.stopped is not None:
                 break
@@ -121,11 +124,28 @@ class Decoder:
             if piece.special and self._stops is not None and self._halts(piece.text):
                 self._halt(piece.text, out)
                 break
-            events = parser.push(piece)
-            if simple and len(events) == 1 and type(events[0]) is PartDelta:
+            self._take(parser.push(piece), out)
+        return out
+
+    def _push_simply(self, ids: Sequence[int]) -> list[Event]:
+        out: list[Event] = []
+        if self.stopped is not None:
+            return out
+        parser = self._parser
+        push = parser.push
+        for piece in self._detokenizer.pieces(ids):
+            self.generated += 1
+            if parser.phase == "reasoning":
+                self.reasoning_tokens += 1
+            if not piece.text:
+                continue
+            events = push(piece)
+            if len(events) == 1 and type(events[0]) is PartDelta:
                 out.append(events[0])  # Why: nine pieces in ten, and nothing to look at.
             else:
                 self._take(events, out)
+                if self.stopped is not None:
+                    break
         return out
 
     def push_text(self, text: str) -> list[Event]:

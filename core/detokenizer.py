@@ -7,7 +7,7 @@ most three bytes and one flag, so a stream can stop at any id and go on in anoth
 from __future__ import annotations
 
 from codecs import utf_8_decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, TypeAlias, final
 
 import msgspec
@@ -75,7 +75,7 @@ class PieceTable:
     def decode(self, ids: Iterable[int]) -> str:
         """All text of `ids`, special tokens spelled."""
         machine = Detokenizer(self)
-        return "".join([machine.push(id).text for id in ids])
+        return "".join([piece.text for piece in machine.pieces(list(ids))])
 
 
 def _piece(id: int, data: bytes, special: bool) -> Piece | None:
@@ -109,6 +109,13 @@ class Detokenizer:
         """
         piece = self._ready.get(id)
         return self._push(id) if piece is None else piece
+
+    def pieces(self, ids: Sequence[int]) -> Sequence[Piece]:
+        """`push` of each; when it raises, what came before is lost."""
+        found = list(map(self._ready.get, ids))
+        if None in found:
+            return [self.push(id) for id in ids]
+        return found  # type: ignore[return-value]
 
     def _push(self, id: int) -> Piece:
         table = self._table

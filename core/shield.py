@@ -66,6 +66,7 @@ class Shield:
         hidden = dict.fromkeys((*spellings, *begins))
         self._points = {text: chr(0xF0000 + k) for k, text in enumerate(hidden)}
         self._quick = _quick_pattern(spellings, begins)
+        self._firsts = tuple({text[0] for text in spellings})
         self._signs = (ESCAPED, *{msgspec.json.encode(text[0])[1:-1] for text in spellings})
 
     def is_usual(self, shields: Shields) -> bool:
@@ -75,6 +76,8 @@ class Shield:
 
     def spells(self, text: str) -> bool:
         """Whether a forbidden spelling, or the beginning of one at its end, is in `text`."""
+        if not any(first in text for first in self._firsts):
+            return False
         return self._pattern.search(text) is not None
 
     def is_needed(self, dialogue: Dialogue) -> bool:

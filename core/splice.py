@@ -72,9 +72,9 @@ class Splicer:
 
     def kept_answer(self, ids: TokenIds) -> KeptAnswer:
         """What to keep of an answer's ids."""
-        read = list(self._read(ids))
-        text = "".join(piece.text for piece in read)
-        spells = any(piece.special for piece in read) or self._shield.spells(text)
+        read = self._read(ids)
+        text = "".join([piece.text for piece in read])
+        spells = any([piece.special for piece in read]) or self._shield.spells(text)
         return KeptAnswer(ids.to_le(), text, not spells)
 
     def splice(self, ask: Ask, kept: Kept) -> Spliced | None:
@@ -144,9 +144,8 @@ class Splicer:
             return start + len(turn)
         return None
 
-    def _read(self, ids: Sequence[int]) -> Iterator[Piece]:
-        machine = self._pieces.detokenizer()
-        return map(machine.push, ids)
+    def _read(self, ids: Sequence[int]) -> Sequence[Piece]:
+        return self._pieces.detokenizer().pieces(ids)
 
     def _cut(self, turn: str) -> Iterator[Piece]:
         """Rendered text as pieces: what spells a special token here is one."""

@@ -8,7 +8,7 @@ text: what may be spliced where is splice.py's to say.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import final
 
@@ -138,9 +138,15 @@ class TokenHistory:
         if len(data) > self._max_bytes:
             return
         key = place.key(kept.digests.chain(len(kept.digests.turns)))
-        for name, value in ((key, data), (place.last(kept.digests), key.encode())):
+        values = {key: data, place.last(kept.digests): key.encode()}
+        for name, value in values.items():
             self._remember((namespace, name), value)
-            self._calls.leave(partial(self._store.set, namespace, name, value, ttl_s=self._ttl_s))
+        self._calls.leave(partial(self._write, namespace, values))
+
+    async def _write(self, namespace: str, values: Mapping[str, bytes]) -> None:
+        # Why in this order: the last record is only pointed to once it is there.
+        for name, value in values.items():
+            await self._store.set(namespace, name, value, ttl_s=self._ttl_s)
 
     async def close(self) -> None:
         """Ends what is under way beside requests. A second call does nothing."""
