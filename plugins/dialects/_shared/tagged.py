@@ -120,7 +120,7 @@ class TaggedParser(Parser):
         elif self._reader is not None:
             if self._reader.plain_until:
                 quick = quick_test(self._reader.plain_until, "")
-        elif self._state == self._emit.is_open:
+        elif self._state == self._emit.is_open and not self._space.trims:
             quick = self._quick[self._state == "reasoning"]
         self._stop, self._other_stop, self._stops, self._tail = quick
         self.phase = PHASES[self._state]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tokenwire.plugins.dialects._shared.tag_spelling import MAX_NAME, TagSpelling
@@ -42,7 +43,10 @@ BODY: Final = {
     True: Tags((*THOUGHT.markers, CALLS, INVOKE)),
 }
 """In text; by whether calls are read."""
-WORDS: Final = (f"{START}assistant", START, "assistant", MESSAGE)
+BEGUN: Final = re.compile(
+    "|".join(re.escape(MESSAGE[:n]) + r"\Z" for n in range(len(MESSAGE), 0, -1))
+)
+"""The beginning of MESSAGE, where a text ends with it."""
 NO_HEADER: Final = "\n"
 """In place of a recipient: what stands there is no header."""
 
@@ -52,14 +56,13 @@ def recipient(text: str, at: int) -> tuple[str | None, int]:
     where more text is needed; NO_HEADER."""
     end = text.find(MESSAGE, at)
     head = text[at:] if end < 0 else text[at:end]
-    if len(head) > 2 * MAX_NAME:
+    begun = BEGUN.search(head) if end < 0 else None
+    if len(head if begun is None else head[: begun.start()]) > 2 * MAX_NAME:
         return NO_HEADER, at
     if end >= 0:
         who = _addressed(head)
         return who, at if who == NO_HEADER else end + len(MESSAGE)
-    words = head.split()
-    is_header = all(word.startswith("to=") or word in WORDS for word in words[:-1])
-    if is_header and (not words or _begins(words[-1])):
+    if _may_address(head) or (begun and _addressed(head[: begun.start()]) != NO_HEADER):
         return None, at
     return NO_HEADER, at
 
@@ -75,5 +78,15 @@ def _addressed(head: str) -> str:
     return words[0].removeprefix("to=") if is_one else NO_HEADER
 
 
-def _begins(word: str) -> bool:
-    return word.startswith("to=") or any(known.startswith(word) for known in (*WORDS, "to="))
+def _may_address(head: str) -> bool:
+    """Whether more words may make a header of it."""
+    rest = head.lstrip()
+    if START.startswith(rest):
+        return True
+    words = rest.removeprefix(START).split()
+    if words[:1] == ["assistant"]:
+        words = words[1:]
+    if not words or words[0].startswith("to="):
+        return len(words) < 2
+    is_begun = words[0] in ("t", "to") or "assistant".startswith(words[0])
+    return is_begun and len(words) == 1 and not head[-1].isspace()
