@@ -40,22 +40,27 @@ class ResponsesCall(Call, frozen=True):
     conversation: str | None = None
     context: tuple[StoredItem, ...] = ()
     """What came before the input, once it is resolved."""
+    is_placed: bool = False
+    """`context` is known, be it empty."""
     instructions: str | None = None
     seals: bool = False
     """Reasoning is sent with `encrypted_content`."""
     summarises: bool = False
     """Reasoning is sent as a summary."""
+    namespaces: Mapping[str, tuple[str, str]] = {}
+    """Of tools that stand in one: from what the model calls them to the namespace and the name."""
 
     def resolve(self, found: Mapping[Need, object]) -> Call:
         """`found`: StoredAnswer, StoredConversation (None: there is none), bytes or None. What is
         not in it stays a need. Raises RequestError for what the client named and is not there."""
         context = self.context
-        if self.previous is not None and not context:
+        if self.previous is not None and not self.is_placed:
             context = self._previous(found)
-        if self.conversation is not None and not context:
+        if self.conversation is not None and not self.is_placed:
             context = self._talk(found)
         look = _lookup(context, found)
-        call = replace(self, context=context, input=_substituted(self.input, look))
+        new = _substituted(self.input, look)
+        call = replace(self, context=context, is_placed=True, input=new)
         reader = ItemReader(Ignored(), look)
         turns, needs = read_turns(call, context, reader)
         return replace(
@@ -154,9 +159,9 @@ def read_turns(
     for k, given in enumerate(read_input(call.input) if items is None else items):
         reader.read(given, f"input[{k}]")
     needs: list[Need] = []
-    if call.previous is not None and not context:
+    if call.previous is not None and not call.is_placed:
         needs.append(Need("response", call.previous))
-    if call.conversation is not None and not context:
+    if call.conversation is not None and not call.is_placed:
         needs.append(Need("conversation", call.conversation))
     turns = reader.turns()
     if not (needs or reader.needs):

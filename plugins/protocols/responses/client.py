@@ -25,6 +25,7 @@ from tokenwire.core.events import (
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
 from tokenwire.core.wire import HttpRequest, SseReader
 from tokenwire.plugins.protocols._shared.openai_errors import kind_of
+from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.request import request_body
 
 __all__ = ("ResponsesClient",)
@@ -50,6 +51,7 @@ class Item(Struct, frozen=True):
     type: str
     status: str = "completed"
     name: str = ""
+    namespace: str | None = None
     call_id: str | None = None
     arguments: str = ""
     input: str = ""
@@ -205,7 +207,8 @@ def _start(item: Item) -> PartStart | None:
             return PartStart(0, "reasoning")
         case "function_call" | "custom_tool_call":
             custom = item.type == "custom_tool_call"
-            return PartStart(0, "tool_call", item.name, item.call_id, custom)
+            name = flat_name(item.namespace, item.name)
+            return PartStart(0, "tool_call", name, item.call_id, custom)
     return None
 
 

@@ -32,7 +32,12 @@ from tokenwire.plugins.protocols.responses.schema import (
     StreamOptions,
     TextConfig,
 )
-from tokenwire.plugins.protocols.responses.tools import read_choice, read_format, read_tools
+from tokenwire.plugins.protocols.responses.tools import (
+    MORE,
+    ToolReader,
+    read_choice,
+    read_format,
+)
 
 __all__ = ("SEALED", "decode_call", "decode_count")
 
@@ -74,6 +79,7 @@ class _Reader:
         raw = _raw.decode(body.removeprefix(BOM))
         self._given = {name: bytes(text) for name, text in raw.items() if name not in OWN}
         self._summary: str | None = None
+        self._tools = ToolReader(self._ignored)
         self._input = bytes(raw["input"]) if request.input is not None else b"[]"
 
     def call(self, *, counts: bool = False) -> ResponsesCall:
@@ -109,6 +115,7 @@ class _Reader:
             instructions=request.instructions,
             seals=SEALED in include,
             summarises=self._summary is not None,
+            namespaces=self._tools.namespaces,
         )
         reader = ItemReader(self._ignored)
         items = request.input if isinstance(request.input, list) else None
@@ -152,9 +159,13 @@ class _Reader:
 
     def _dialogue(self) -> Dialogue:
         request = self._request
-        tools: tuple[ToolSpec, ...] = ()
         if request.tools:
-            tools = read_tools(request.tools, self._given["tools"], self._ignored)
+            self._tools.read(request.tools, self._given["tools"], "tools")
+        if isinstance(request.input, list) and any(
+            item.get("type") == MORE for item in request.input
+        ):
+            self._tools.read_items(request.input, self._input)
+        tools: tuple[ToolSpec, ...] = tuple(self._tools.specs)
         text = self._part(request.text, TextConfig, "text")
         if text is not None and text.verbosity is not None:
             self._ignored.add("text.verbosity")

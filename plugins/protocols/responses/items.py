@@ -28,6 +28,7 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth
 from tokenwire.plugins.protocols.responses.ids import response_of
+from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.parts import Look, PartReader
 from tokenwire.plugins.protocols.responses.schema import Json
 
@@ -110,6 +111,14 @@ class ItemReader:
                 self._result(item, at)
             case "reasoning":
                 self._reasoning(item, at)
+            case "item_reference":
+                raise RequestError(
+                    f"{at}.id must name the item that is referred to",
+                    param=f"{at}.id",
+                    code="missing_field",
+                )
+            case "additional_tools":  # Whose tools the request's reader has read.
+                self._keep(item)
             case str():
                 self._hosted(item, kind)
             case _:
@@ -171,6 +180,7 @@ class ItemReader:
             check_depth(text, param=f"{at}.arguments")
             if text and not _is_object(text):
                 self.ignored.add(f"{at}.arguments")
+        name = flat_name(item.get("namespace"), name)
         self._names[id_] = name
         extra = self._rest(item, "call_id", "name", field, "type")
         self._open.append(ToolCall(id_, name, text, custom=custom, extra=extra))
@@ -194,7 +204,10 @@ class ItemReader:
         if extra == plain_reasoning(text):
             extra = {}
         sealed = item.get("encrypted_content")
-        if not text and isinstance(sealed, str) and sealed:
+        if not isinstance(sealed, str | None):
+            at = f"{at}.encrypted_content"
+            raise RequestError(f"{at} must be a string", param=at, code="invalid_type")
+        if not text and sealed:
             text = self._unsealed(sealed) or _joined(item, "summary", at)
             self._open.append(Reasoning(text, redacted=sealed, extra=extra))
             return
@@ -213,6 +226,9 @@ class ItemReader:
 
     def _hosted(self, item: Json, kind: str) -> None:
         self.ignored.add(f"{LISTED_AT}.{kind[:64]}")
+        self._keep(item)
+
+    def _keep(self, item: Json) -> None:
         (self._open if self._open else self._aside).append(Opaque(ITEM, item))
 
     def _rest(self, item: Json, *used: str) -> Json:
@@ -246,7 +262,7 @@ def plain_reasoning(text: str) -> Json:
 def reference(item: Json) -> str | None:
     """The id of the item that this one stands for."""
     kind, id_ = item.get("type"), item.get("id")
-    if isinstance(id_, str) and (kind == "item_reference" or (kind is None and "role" not in item)):
+    if isinstance(id_, str) and id_ and (kind == "item_reference" or (kind is None and "role" not in item)):
         return id_
     return None
 

@@ -84,6 +84,7 @@ class Machine(KeptReply):
         self.id = self._envelope.id
         self._seals = isinstance(call, ResponsesCall) and call.seals
         self._summarises = isinstance(call, ResponsesCall) and call.summarises
+        self._namespaces = call.namespaces if isinstance(call, ResponsesCall) else {}
         self._done: list[Raw] = []  # Items that have ended, as JSON.
         self._item: Item | None = None
         self._status: Status = "queued"
@@ -155,6 +156,8 @@ class Machine(KeptReply):
             case "tool_call":
                 kind = "custom_tool_call" if start.custom else "function_call"
         item = Item(kind, item_id(self._stamp, kind, index), name=start.name)
+        if start.name in self._namespaces:
+            item.namespace, item.name = self._namespaces[start.name]
         item.is_summary = kind == "reasoning" and self._summarises
         if start.kind == "tool_call":
             item.call_id = start.call_id or call_id(self._stamp, self._calls)

@@ -32,6 +32,7 @@ from tokenwire.core.dialogue import (
 from tokenwire.plugins.protocols.responses.call import ResponsesCall
 from tokenwire.plugins.protocols.responses.decode import LOGPROBS
 from tokenwire.plugins.protocols.responses.items import ITEM, plain_reasoning
+from tokenwire.plugins.protocols.responses.namespaces import own_name
 from tokenwire.plugins.protocols.responses.parts import AUDIO_TYPES, data_url
 from tokenwire.plugins.protocols.responses.schema import Json
 
@@ -146,7 +147,8 @@ def _assistant(turn: Turn) -> Iterator[Json]:
             case ToolCall():
                 field = "input" if part.custom else "arguments"
                 kind = "custom_tool_call" if part.custom else "function_call"
-                head = {"type": kind, "call_id": part.id, "name": part.name}
+                name = own_name(part.extra.get("namespace"), part.name)
+                head = {"type": kind, "call_id": part.id, "name": name}
                 yield {**head, field: part.arguments, **part.extra}
             case Opaque(kind, value) if kind == ITEM:
                 yield dict(value)

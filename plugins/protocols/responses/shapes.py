@@ -87,6 +87,7 @@ class Item(Struct):
     kind: str
     id: str
     name: str = ""
+    namespace: str | None = None
     call_id: str = ""
     texts: list[str] = []
     logprobs: list[Json] = []
@@ -121,6 +122,8 @@ def item_json(item: Item) -> Json:
             body |= {"call_id": item.call_id, "name": item.name, "arguments": item.text}
         case "custom_tool_call":
             body |= {"call_id": item.call_id, "name": item.name, "input": item.text}
+    if item.namespace is not None:
+        body["namespace"] = item.namespace
     return body
 
 

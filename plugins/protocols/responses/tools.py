@@ -1,53 +1,92 @@
 """Tools, the choice among them, and the format of the answer. Knows no items, no sampling.
 
 Tools that a host would run itself (web search, code interpreter, MCP, ...) are not run here: they
-are left out of the prompt, listed as ignored, and stay in the response's own list of tools.
+are left out of the prompt, listed as ignored, and stay in the response's own list of tools. Those
+of a namespace are told to the model one by one (namespaces.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast, final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tokenwire.core.dialogue import Grammar, ResponseFormat, ToolChoice, ToolSpec
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
+from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.schema import Json, TextFormat
 
-__all__ = ("read_choice", "read_format", "read_tools")
+__all__ = ("MORE", "ToolReader", "read_choice", "read_format")
+
+MORE: Final = "additional_tools"
+"""The kind of an item of the input that brings more tools."""
+NAMESPACE: Final = frozenset(("type", "name", "description", "tools"))
 
 FUNCTION: Final = frozenset(("type", "name", "description", "parameters", "strict"))
 CUSTOM: Final = frozenset(("type", "name", "description", "format"))
 SYNTAXES: Final = ("lark", "regex")
 
 _raw_tools: Final = msgspec.json.Decoder(list[dict[str, Raw]])
+_raw_items: Final = msgspec.json.Decoder(list[Raw])
 _raw_text: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
-def read_tools(given: list[Json], raw: bytes, ignored: Ignored) -> tuple[ToolSpec, ...]:
-    """`raw`: the same list as it was written, for schemas to stay as they are."""
-    written = _raw_tools.decode(raw)
-    specs: list[ToolSpec] = []
-    for k, tool in enumerate(given):
-        at = f"tools[{k}]"
+@final
+class ToolReader:
+    """`read` each list of tools; then `specs` is what the model is told, and `namespaces` says of
+    each name that it is told for a tool of a namespace: that namespace, and the tool's own name."""
+
+    def __init__(self, ignored: Ignored) -> None:
+        self.specs: list[ToolSpec] = []
+        self.namespaces: dict[str, tuple[str, str]] = {}
+        self._ignored = ignored
+
+    def read(self, given: object, raw: bytes | Raw, at: str, within: str | None = None) -> None:
+        """`raw`: the same list as it was written, for schemas to stay as they are."""
+        if not isinstance(given, list) or not all(isinstance(tool, dict) for tool in given):
+            raise RequestError(f"{at} must be a list of tools", param=at, code="invalid_type")
+        for k, (tool, written) in enumerate(zip(given, _raw_tools.decode(raw), strict=True)):
+            self._tool(cast(Json, tool), written, f"{at}[{k}]", within)
+
+    def read_items(self, items: list[Json], raw: bytes) -> None:
+        """The tools that items of the input bring; `raw`: those items as they were written."""
+        for k, (item, written) in enumerate(zip(items, _raw_items.decode(raw), strict=True)):
+            if item.get("type") == MORE:
+                tools = msgspec.json.decode(written, type=dict[str, Raw]).get("tools")
+                self.read(item.get("tools"), tools or b"[]", f"input[{k}].tools")
+
+    def _tool(self, tool: Json, written: Mapping[str, Raw], at: str, within: str | None) -> None:
         match tool.get("type"):
             case "function":
-                specs.append(_function(tool, written[k], at, ignored))
+                self._add(_function(tool, written, at, self._ignored), within)
             case "custom":
-                specs.append(_custom(tool, at, ignored))
+                self._add(_custom(tool, at, self._ignored), within)
+            case "namespace" if within is None:
+                name = _name(tool, at)
+                if _description(tool, at):
+                    self._ignored.add("tools[].namespace.description")
+                self._ignored.unknown(tool, NAMESPACE, "tools[].namespace")
+                self.read(tool.get("tools"), written.get("tools", b"[]"), f"{at}.tools", name)
             case str() as kind:
-                ignored.add(f"tools[].{kind[:64]}")
+                self._ignored.add(f"tools[].{kind[:64]}")
             case _:
                 raise RequestError(
                     f"{at}.type must name a kind of tool",
                     param=f"{at}.type",
                     code="missing_field",
                 )
-    return tuple(specs)
+
+    def _add(self, spec: ToolSpec, within: str | None) -> None:
+        if within is not None:
+            flat = flat_name(within, spec.name)
+            self.namespaces[flat] = (within, spec.name)
+            spec = replace(spec, name=flat)
+        self.specs.append(spec)
 
 
 def _function(tool: Json, written: Mapping[str, Raw], at: str, ignored: Ignored) -> ToolSpec:

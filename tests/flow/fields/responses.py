@@ -18,6 +18,7 @@ TOOL = {"type": "function", "name": "f", "parameters": SCHEMA}
 CUSTOM = {"type": "custom", "name": "patch"}
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 SHAPE = {"type": "json_schema", "name": "s", "schema": SCHEMA}
+NAMESPACE = {"type": "namespace", "name": "port", "description": "", "tools": [TOOL]}
 FLOW = "tests/flow/test_responses.py::"
 LACKING = {"lacking": "text.format"}
 
@@ -104,6 +105,9 @@ EXAMPLES = Examples(
         "input[].item_reference": Example(
             {}, elsewhere=f"{FLOW}test_an_item_stands_for_one_of_a_stored_response"
         ),
+        "input[].additional_tools": item(
+            type="additional_tools", role="developer", tools=[NAMESPACE]
+        ),
         "input[].web_search_call": item(type="web_search_call", id="ws_1", status="completed"),
         "instructions": one("instructions", "Be brief."),
         "previous_response_id": Example(
@@ -150,6 +154,11 @@ EXAMPLES = Examples(
         "tools[].custom": one("tools", [CUSTOM]),
         "tools[].custom.format": Example(
             {"tools": [CUSTOM | {"format": GRAMMAR}]}, instead={"tools": [CUSTOM]}
+        ),
+        "tools[].namespace": one("tools", [NAMESPACE]),
+        "tools[].namespace.description": Example(
+            {"tools": [NAMESPACE | {"description": "Of the harbour"}]},
+            instead={"tools": [NAMESPACE]},
         ),
         "tools[].web_search": one("tools", [{"type": "web_search"}]),
         "tool_choice": one("tool_choice", "required", beside=TOOLS),

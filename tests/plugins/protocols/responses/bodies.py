@@ -101,7 +101,8 @@ def exchanges(draw: st.DrawFn) -> list[Json]:
         kind = "custom_tool_call" if custom else "function_call"
         field, text = ("input", WORDS) if custom else ("arguments", st.just('{"at": "Brest"}'))
         ids = {"type": st.just(kind), "call_id": st.just(f"c{k}"), "name": NAMES, field: text}
-        calls.append(draw(record(ids, {"id": st.just(f"fc_{k}"), "status": STATUS})))
+        more = {"id": st.just(f"fc_{k}"), "status": STATUS, "namespace": NAMES}
+        calls.append(draw(record(ids, more)))
         output = st.one_of(WORDS, st.lists(text_part("input_text"), max_size=2))
         answered = {"type": st.just(f"{kind}_output"), "call_id": st.just(f"c{k}")}
         results.append(draw(record({**answered, "output": output}, {"status": STATUS})))
@@ -133,7 +134,15 @@ CUSTOM = record(
         )
     },
 )
-HOSTED_TOOL = record({"type": st.sampled_from(["web_search", "local_shell", "namespace"])})
+HOSTED_TOOL = record({"type": st.sampled_from(["web_search", "local_shell"])})
+NAMESPACE = record(
+    {
+        "type": st.just("namespace"),
+        "name": NAMES,
+        "description": WORDS,
+        "tools": st.lists(st.one_of(FUNCTION, CUSTOM), max_size=2),
+    }
+)
 FORMAT = st.sampled_from(
     [
         {"type": "text"},
@@ -148,7 +157,7 @@ def bodies() -> st.SearchStrategy[Json]:
         {"model": st.just("m"), "input": st.one_of(WORDS, items())},
         {
             "instructions": st.one_of(st.none(), WORDS),
-            "tools": st.lists(st.one_of(FUNCTION, CUSTOM, HOSTED_TOOL), max_size=3),
+            "tools": st.lists(st.one_of(FUNCTION, CUSTOM, HOSTED_TOOL, NAMESPACE), max_size=3),
             "tool_choice": st.sampled_from(["auto", "none", None]),
             "parallel_tool_calls": st.booleans(),
             "text": record({}, {"format": FORMAT, "verbosity": st.just("low")}),
