@@ -48,7 +48,7 @@ $(MODELS)/smollm2/tokenizer.json: | $(VENV)/base
 # The clients have an environment of their own: what they ask of each other is not ours to settle.
 $(CLIENTS)/python: tests/clients/requirements.txt
 	$(PYTHON) -m venv $(CLIENTS)
-	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -r $<
 	touch $@
 
 # Why no scripts: nothing that is installed here needs one, and none then runs.

@@ -24,7 +24,11 @@ models:
     engine: {{plugin: mock, context_length: 400000}}
     tokenizer: script
     dialect: hermes
-  - name: gpt-5.5  # a name to which Codex sends its free-form tools
+  - name: gpt-5.5  # a name to which Codex gives a free-form tool
+    engine: {{plugin: mock, context_length: 400000}}
+    tokenizer: script
+    dialect: hermes
+  - name: gpt-6-sol  # and one to which it gives all its tools in namespaces, by an item
     engine: {{plugin: mock, context_length: 400000}}
     tokenizer: script
     dialect: hermes

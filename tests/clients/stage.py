@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from msgspec import Struct
 
-__all__ = ("Exchange", "Stage", "stage")
+__all__ = ("Exchange", "Stage", "has_tools", "stage")
 
 SCRIPT = "x-mock-script"
 FINAL = "done"
@@ -50,13 +50,20 @@ def is_after_a_tool(body: Mapping[str, Any]) -> bool:
     return isinstance(blocks, list) and any(block.get("type") in RESULTS for block in blocks)
 
 
+def has_tools(body: Mapping[str, Any]) -> bool:
+    """Whether the model is given any, by the request or by an item of its input."""
+    given = body.get("input")
+    items = given if isinstance(given, list) else []
+    return bool(body.get("tools")) or any(item.get("type") == "additional_tools" for item in items)
+
+
 def cue(headers: dict[str, str], body: Mapping[str, Any]) -> dict[str, str]:
     """The headers to send on: requests without tools (titles, summaries) play no script."""
     if SCRIPT not in headers:
         return headers
     if is_after_a_tool(body):
         return {**headers, SCRIPT: FINAL}
-    if not body.get("tools"):
+    if not has_tools(body):
         return {name: value for name, value in headers.items() if name != SCRIPT}
     return headers
 

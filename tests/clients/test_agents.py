@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tests.clients.installed import agent, run
 from tests.clients.live import LiveServer
-from tests.clients.stage import Stage, stage
+from tests.clients.stage import Stage, has_tools, stage
 
 pytestmark = pytest.mark.clients
 
@@ -23,6 +23,7 @@ CODEX = "@openai/codex/bin/codex.js"
 ASK = "What is the tide?"
 ANSWER = "The tide is 3.1 m."
 THOUGHT = ["<think>", "two", " and two", "</think>", "\n\n", "I will look. "]
+RUN = 'const ran = await tools.exec_command({cmd: "cat tide.txt"}); text(ran.output);'
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+hello\n*** End Patch\n"
 
 
@@ -35,6 +36,8 @@ TURNS = {
     "bash": [*THOUGHT, call("Bash", command="cat tide.txt", description="Read the tide")],
     "shell": [*THOUGHT, call("exec_command", cmd="cat tide.txt")],
     "patch": [*THOUGHT, call("apply_patch", input=PATCH)],
+    "program": ["I will look. ", call("functions__exec", input=RUN)],
+    "close": ["I will ask. ", call("multi_agent_v1__close_agent", target="nobody")],
     "done": ["The tide ", "is ", "3.1 m."],
 }
 
@@ -49,7 +52,7 @@ class Scene(Struct, frozen=True):
 
     def sent(self) -> list[dict[str, Any]]:
         """The bodies of the agent's own turns, in order."""
-        return [dict(each.body) for each in self.stage.exchanges if each.body.get("tools")]
+        return [dict(each.body) for each in self.stage.exchanges if has_tools(each.body)]
 
     def ignored(self) -> str:
         return ", ".join(each.ignored for each in self.stage.exchanges)
@@ -173,6 +176,24 @@ def test_codex_applies_a_patch_through_a_free_form_tool(scene: Scene) -> None:
     assert (called["type"], called["input"]) == ("custom_tool_call", PATCH)
     assert answered["type"] == "custom_tool_call_output"
     assert items(events, "agent_message")[-1]["text"] == ANSWER
+
+
+def test_codex_runs_a_program_through_a_tool_of_a_namespace(scene: Scene) -> None:
+    status, events = scene.codex("program", "--sandbox", "danger-full-access", model="gpt-6-sol")
+    assert (status, events[-1]["type"]) == (0, "turn.completed")
+    (ran,) = items(events, "command_execution")
+    assert (ran["aggregated_output"], ran["exit_code"]) == ("3.1 m\n", 0)
+    called, answered = scene.sent()[-1]["input"][-2:]
+    assert (called["namespace"], called["name"], called["input"]) == ("functions", "exec", RUN)
+    assert "3.1 m" in json.dumps(answered["output"])
+
+
+def test_codex_finds_a_function_of_a_namespace(scene: Scene) -> None:
+    status, events = scene.codex("close")
+    assert (status, events[-1]["type"]) == (0, "turn.completed")
+    called, answered = scene.sent()[-1]["input"][-2:]
+    assert (called["namespace"], called["name"]) == ("multi_agent_v1", "close_agent")
+    assert "invalid agent id" in answered["output"]  # and not that there is no such tool
 
 
 def test_codex_says_what_failed(scene: Scene) -> None:
