@@ -27,8 +27,8 @@ class Reply(ABC):
     content_type: str
     """Of the whole body: "text/event-stream" for streams of most protocols."""
     repeats: ClassVar[bool] = False
-    """A stream that says again at its end what it has sent. `save` leaves that out, and `restore` is
-    followed by `recall`."""
+    """A stream that says again at its end what it has sent. `save` leaves that out, and `restore`
+    is followed by `recall`."""
 
     counts: bool = False
     """Whether to say what was used so far, for calls with `output.continuous_usage`."""
@@ -56,7 +56,7 @@ class Reply(ABC):
     def restore(self, state: object) -> None:
         """Take what `save` gave, in a fresh reply of the same call and stamp."""
 
-    def recall(self, events: Iterable[Event]) -> None:
+    def recall(self, events: Iterable[Event]) -> None:  # noqa: B027
         """After `restore`, where `repeats`: the events before the save, their deltas cut anyhow
         (they are had by decoding the answer's ids again)."""
 
@@ -121,8 +121,9 @@ class Codec(ABC):
     name: ClassVar[str]
     routes: ClassVar[tuple[Route, ...]]
     losses: ClassVar[frozenset[str]] = frozenset()
-    """Event and dialogue features that this wire cannot carry (the loss table): "reasoning",
-    "logprobs", "choices", "tool_call", "signature", "image", ..."""
+    """What of an answer its replies cannot say: names of `answer_losses.ANSWER_LOSSES`."""
+    call_losses: ClassVar[frozenset[str]] = frozenset()
+    """What of a call its requests cannot say: names of `call_losses.CALL_LOSSES`."""
     fields: ClassVar[tuple[FieldRule, ...]] = ()
     """What becomes of each field of a request: the protocol's capability table, all of it."""
 

@@ -23,7 +23,7 @@ ALLOWED = {
     *("ports.router", "ports.store", "ports.tokenizer", "ports.transfer"),
     *("checkpoint", "factory", "hookspecs", "scripts"),
     # tools for any codec
-    *("ignored", "json_body", "sealing", "signing"),
+    *("custom_calls", "ignored", "json_body", "sealing", "signing"),
     # tools for any tokenizer
     "byte_text",
     # tools for any engine

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from tokenwire.core.call import Call
-from tokenwire.core.events import Finished, FinishReason, TokenLogprob, Usage
+from tokenwire.core.events import Finished, FinishReason, Started, TokenLogprob, Usage
 from tokenwire.core.wire import Stamp, escape_breaks
 
 __all__ = (
@@ -19,6 +19,7 @@ __all__ = (
     "ReasoningField",
     "finish_fields",
     "logprobs_field",
+    "prompt_fields",
     "reply_id",
     "short_fingerprint",
     "usage_field",
@@ -79,11 +80,40 @@ def logprobs_field(tokens: Sequence[TokenLogprob]) -> dict[str, object]:
     return {"content": content, "refusal": None}
 
 
+def prompt_fields(started: Started) -> dict[str, object]:
+    """What is said of the prompt's tokens, in the form of vLLM's fields of these names. A rank is
+    told of the likeliest tokens that were asked for."""
+    fields: dict[str, object] = {}
+    if started.prompt_ids:
+        fields["prompt_token_ids"] = started.prompt_ids
+    if started.prompt_logprobs:
+        fields["prompt_logprobs"] = [each and _ranked(each) for each in started.prompt_logprobs]
+    return fields
+
+
+def _ranked(token: TokenLogprob) -> dict[str, object]:
+    ranks = {other.id: rank for rank, other in enumerate(token.top, 1)}
+    return {
+        str(each.id): {
+            "logprob": _floored(each.logprob),
+            "rank": ranks.get(each.id),
+            "decoded_token": each.text,
+        }
+        for each in (token, *token.top)
+    }
+
+
+def _ids(ids: Sequence[int]) -> bytes:
+    return b',"token_ids":' + _encode(ids) if ids else b""
+
+
 def _token(token: TokenLogprob) -> dict[str, object]:
-    value = token.logprob
-    if math.isnan(value) or value < FLOOR:
-        value = FLOOR
+    value = _floored(token.logprob)
     return {"token": token.text, "logprob": value, "bytes": list(token.bytes)}
+
+
+def _floored(value: float) -> float:
+    return FLOOR if math.isnan(value) or value < FLOOR else value
 
 
 class Envelope:
@@ -114,17 +144,28 @@ class Envelope:
         return prefix, after + b'},"logprobs":null,"finish_reason":null}' + self._tail
 
     def delta(
-        self, choice: int, delta: bytes, *, logprobs: dict[str, object] | None = None
+        self,
+        choice: int,
+        delta: bytes,
+        *,
+        logprobs: dict[str, object] | None = None,
+        ids: Sequence[int] = (),
     ) -> bytes:
         """One chunk; `delta` is the inside of its object."""
-        fields = b'{"index":%d,"delta":{%b},"logprobs":%b,"finish_reason":null}'
+        fields = b'{"index":%d,"delta":{%b},"logprobs":%b,"finish_reason":null%b}'
         entries = escape_breaks(_encode(logprobs)) if logprobs is not None else b"null"
-        return self._head + fields % (choice, delta, entries) + self._tail
+        return self._head + fields % (choice, delta, entries, _ids(ids)) + self._tail
 
-    def finish(self, finished: Finished) -> bytes:
-        fields = escape_breaks(_encode(finish_fields(finished)))[1:-1]
+    def finish(self, finished: Finished, ids: Sequence[int] = ()) -> bytes:
+        fields = escape_breaks(_encode(finish_fields(finished)))[1:-1] + _ids(ids)
         choice = b'{"index":%d,"delta":{},"logprobs":null,%b}' % (finished.choice, fields)
         return self._head + choice + self._tail
+
+    def begin(self, choice: int, delta: bytes, about: bytes) -> bytes:
+        """The first chunk of a choice; `about` is what is said beside the choices, after them."""
+        fields = b'{"index":%d,"delta":{%b},"logprobs":null,"finish_reason":null}'
+        head, _, tail = self._tail.partition(b"]")
+        return self._head + fields % (choice, delta) + head + b"]" + about + tail
 
     def usage(self, usage: Usage) -> bytes:
         return self._head + b'],"usage":' + _encode(usage_field(usage)) + b"}\n\n"

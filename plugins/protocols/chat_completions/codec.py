@@ -27,6 +27,30 @@ from tokenwire.plugins.protocols.chat_completions.fields import FIELDS
 
 __all__ = ("ChatCompletions", "Settings")
 
+CALL_LOSSES: Final = frozenset(
+    {
+        "annotations",
+        "best_of",
+        "cache_markers",
+        "deadline",
+        "document_text",
+        "document_title",
+        "document_url",
+        "echo",
+        "empty_part",
+        "empty_turn",
+        "expected_tokens",
+        "ids",
+        "keeping",
+        "part_order",
+        "result_cuts",
+        "result_error",
+        "sealed",
+        "signature",
+        "stop_id_sequences",
+        "truncate",
+    }
+)
 LOSSES: Final = frozenset(
     {
         "blank_text",
@@ -58,6 +82,7 @@ class ChatCompletions(Codec):
         Route("POST", "/v1/chat/completions", "Create a chat completion", body=schema.Request),
     )
     losses = LOSSES
+    call_losses = CALL_LOSSES
     fields = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "allowed_ids": "allowed_token_ids",

@@ -30,9 +30,10 @@ from tokenwire.plugins.protocols.chat_completions.tools import (
 )
 from tokenwire.plugins.protocols.chat_completions.turns import read_turns
 
-__all__ = ("REASONING", "decode_call")
+__all__ = ("REASONING", "STREAMED", "decode_call")
 
 REASONING: Final = "include_reasoning"
+STREAMED: Final = "stream_reasoning"
 
 STREAM_FIELDS: Final = frozenset(StreamOptions.__struct_fields__)
 RESERVED_ARGS: Final = (
@@ -65,6 +66,7 @@ def decode_call(body: bytes) -> Call:
             session=request.session_id or request.prompt_cache_key,
         ),
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
+        last_tokens=_last_tokens(request.truncate_prompt_tokens),
         extra=ignored.unknown(given, REQUEST_FIELDS, "")
         | _own(request)
         | _more_options(request, ignored),
@@ -77,6 +79,7 @@ def _own(request: Request) -> dict[str, object]:
     """What the reply needs to know, and what has no place elsewhere."""
     own: dict[str, object] = {
         REASONING: request.include_reasoning,
+        STREAMED: request.stream_reasoning,
         "modalities": request.modalities,
         "add_generation_prompt": request.add_generation_prompt,
     }
@@ -209,6 +212,7 @@ def _sampling(request: Request) -> Sampling:
         seed=request.seed,
         logit_bias=_logit_bias(request.logit_bias) if request.logit_bias else {},
         allowed_ids=tuple(request.allowed_token_ids or ()),
+        bad_words=tuple(request.bad_words or ()),
     )
 
 
@@ -222,6 +226,15 @@ def _logit_bias(given: dict[str, float]) -> dict[int, float]:
             )
         bias[int(key)] = value
     return bias
+
+
+def _last_tokens(given: int | None) -> int | None:
+    if given == 0:
+        raise RequestError(
+            "truncate_prompt_tokens is 0: no prompt would be left; -1 keeps what fits",
+            param="truncate_prompt_tokens",
+        )
+    return given
 
 
 def _stopping(request: Request) -> Stopping:
@@ -250,6 +263,8 @@ def _stopping(request: Request) -> Stopping:
 def _output(request: Request, ignored: Ignored) -> Output:
     if request.top_logprobs is not None and not request.logprobs:
         raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
+    if request.logprob_token_ids and not request.logprobs:
+        raise RequestError("logprob_token_ids needs logprobs: true", param="logprob_token_ids")
     stream = bool(request.stream)
     if request.stream_options is not None and not stream:
         raise RequestError("stream_options needs stream: true", param="stream_options")
@@ -258,6 +273,11 @@ def _output(request: Request, ignored: Ignored) -> Output:
     return Output(
         n=request.n or 1,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        logprob_ids=tuple(request.logprob_token_ids or ()),
+        prompt_logprobs=request.prompt_logprobs,
+        echo=bool(request.echo),
+        token_ids=bool(request.return_token_ids),
+        inline_reasoning=request.separate_reasoning is False,
         stream=stream,
         usage=not stream or bool(options.include_usage or options.continuous_usage_stats),
         continuous_usage=bool(options.continuous_usage_stats),

@@ -30,6 +30,7 @@ from tokenwire.plugins.protocols.chat_completions.chunks import (
     ReasoningField,
     finish_fields,
     logprobs_field,
+    prompt_fields,
     reply_id,
     short_fingerprint,
     usage_field,
@@ -39,7 +40,9 @@ from tokenwire.plugins.protocols.chat_completions.machine import Machine
 __all__ = ("StreamReply", "UnaryReply")
 
 Saved: TypeAlias = tuple[str, list[str], list[list[object]], str]
-SavedUnary: TypeAlias = tuple[str, list[str], list[list[object]], str, list[list[object]]]
+SavedUnary: TypeAlias = tuple[
+    str, list[str], list[list[object]], str, list[list[object]], dict[str, object]
+]
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -99,7 +102,18 @@ class StreamReply(Machine):
             self._envelope.count(self._used)
         # Why: beside calls the content is null; without tools there will be no calls.
         role = b'"role":"assistant","content":' + (b"null" if self._holds else b'""')
-        return b"".join(self._envelope.delta(k, role) for k in range(self._call.output.n))
+        said = prompt_fields(started)
+        if not said:
+            return b"".join(self._envelope.delta(k, role) for k in range(self._call.output.n))
+        about = b"," + escape_breaks(_encode(said))[1:-1]
+        rest = (self._envelope.delta(k, role) for k in range(1, self._call.output.n))
+        return b"".join((self._envelope.begin(0, role, about), *rest))
+
+    def _told(self, choice: int) -> list[int]:
+        """The ids that the next chunk of this choice tells."""
+        state = self._choices[choice]
+        ids, state.ids = state.ids, []
+        return ids
 
     def _content(self, choice: int, text: str, logprobs: list[TokenLogprob]) -> bytes:
         if self._order.states[choice] == "text":
@@ -109,16 +123,18 @@ class StreamReply(Machine):
                 self._content_pairs[choice] = pair
             self._fast[choice] = pair
         entries = logprobs_field(logprobs) if logprobs else None
-        return self._envelope.delta(choice, b'"content":' + json_text(text), logprobs=entries)
+        content = b'"content":' + json_text(text)
+        return self._envelope.delta(choice, content, logprobs=entries, ids=self._told(choice))
 
     def _reasoning(self, choice: int, text: str) -> bytes:
         data = json_text(text)
         if self._reasoning_field == "both":
             delta = b'"reasoning_content":%b,"reasoning":%b' % (data, data)
-            return self._envelope.delta(choice, delta)
+            return self._envelope.delta(choice, delta, ids=self._told(choice))
         before = b'"%b":' % self._reasoning_field.encode()
-        self._fast[choice] = self._envelope.around(choice, before, b"")
-        return self._envelope.delta(choice, before + data)
+        if self._order.states[choice] == "reasoning":
+            self._fast[choice] = self._envelope.around(choice, before, b"")
+        return self._envelope.delta(choice, before + data, ids=self._told(choice))
 
     def _call_started(self, index: int, id_: str, start: PartStart) -> bytes:
         kind, text = (b"custom", b"input") if start.custom else (b"function", b"arguments")
@@ -130,7 +146,7 @@ class StreamReply(Machine):
             json_text(start.name),
             text,
         )
-        return self._envelope.delta(start.choice, delta)
+        return self._envelope.delta(start.choice, delta, ids=self._told(start.choice))
 
     def _arguments(self, choice: int, index: int, text: str) -> bytes:
         custom = self._choices[choice].custom
@@ -138,10 +154,11 @@ class StreamReply(Machine):
         before = b'"tool_calls":[{"index":%d,"%b":{"%b":' % (index, kind, field)
         if self._order.states[choice] == "tool_call":
             self._fast[choice] = self._envelope.around(choice, before, b"}}]")
-        return self._envelope.delta(choice, before + json_text(text) + b"}}]")
+        delta = before + json_text(text) + b"}}]"
+        return self._envelope.delta(choice, delta, ids=self._told(choice))
 
     def _finished(self, finished: Finished) -> bytes:
-        return self._envelope.finish(finished)
+        return self._envelope.finish(finished, self._told(finished.choice))
 
     def _ended(self, usage: Usage) -> bytes:
         return (self._envelope.usage(usage) if self._call.output.usage else b"") + DONE
@@ -165,19 +182,22 @@ class UnaryReply(Machine):
         names = ("reasoning_content", "reasoning") if reasoning == "both" else (reasoning,)
         self._reasoning_fields = names
         self._fingerprint = ""
+        self._about: dict[str, object] = {}  # What is said of the prompt's tokens.
         self._bodies = [_Body() for _ in range(call.output.n)]
 
     def save(self) -> object:
-        return [*self._save(), self._fingerprint, [body.save() for body in self._bodies]]
+        bodies = [body.save() for body in self._bodies]
+        return [*self._save(), self._fingerprint, bodies, self._about]
 
     def restore(self, state: object) -> None:
-        life, states, choices, self._fingerprint, bodies = cast("SavedUnary", state)
+        life, states, choices, self._fingerprint, bodies, self._about = cast("SavedUnary", state)
         self._restore(life, states, choices)
         for body, saved in zip(self._bodies, bodies, strict=True):
             body.restore(saved)
 
     def _started(self, started: Started) -> bytes:
         self._fingerprint = short_fingerprint(started.fingerprint)
+        self._about = prompt_fields(started)
         return b""
 
     def _content(self, choice: int, text: str, logprobs: list[TokenLogprob]) -> bytes:
@@ -214,7 +234,7 @@ class UnaryReply(Machine):
         }
         if self._fingerprint:
             body["system_fingerprint"] = self._fingerprint
-        return _encode(body)
+        return _encode(body | self._about)
 
     def _failed(self, failed: Failed) -> bytes:
         raise CodecStateError("a unary reply takes no Failed: answer with Codec.encode_error")
@@ -232,7 +252,10 @@ class UnaryReply(Machine):
             message["tool_calls"] = [_call(*call) for call in body.calls]
         asked = self._call.output.logprobs is not None
         logprobs = {"content": body.logprobs, "refusal": None} if asked else None
-        return {"index": index, "message": message, "logprobs": logprobs, **body.finish}
+        choice = {"index": index, "message": message, "logprobs": logprobs, **body.finish}
+        if self._call.output.token_ids:
+            choice["token_ids"] = self._choices[index].ids
+        return choice
 
 
 @final

@@ -33,7 +33,12 @@ FIELDS: Final = (
     FieldRule("seed", "used", "64 bits", ("seed",)),
     FieldRule("logit_bias", "used", "token ids to -100 to 100", ("logit_bias",)),
     FieldRule("allowed_token_ids", "used", "no other is chosen", ("allowed_ids",)),
-    FieldRule("bad_words", "ignored", "bias their tokens with logit_bias"),
+    FieldRule(
+        "bad_words",
+        "emulated",
+        "their tokens are biased out; listed where a word of several tokens is left",
+        ("logit_bias",),
+    ),
     FieldRule("use_beam_search", "ignored", "answers are sampled"),
     FieldRule("length_penalty", "ignored", "answers are sampled"),
     # Stopping.
@@ -45,15 +50,21 @@ FIELDS: Final = (
     FieldRule("ignore_eos", "used", "go on where the model would end"),
     FieldRule("include_stop_str_in_output", "used", "leave the stop string in the answer"),
     FieldRule("no_stop_trim", "used", "another name of include_stop_str_in_output"),
-    FieldRule("truncate_prompt_tokens", "ignored", "a prompt that does not fit is refused"),
+    FieldRule("truncate_prompt_tokens", "used", "its last tokens are kept; -1: those that fit"),
     # Output.
     FieldRule("n", "used", "1 to 128"),
     FieldRule("logprobs", "used", "with bytes; of the visible answer", ("logprobs",), "refused"),
     FieldRule("top_logprobs", "used", "0 to 20; needs logprobs"),
-    FieldRule("prompt_logprobs", "ignored", "ask Completions for echo and logprobs"),
-    FieldRule("logprob_token_ids", "ignored", "ask for top_logprobs"),
-    FieldRule("return_token_ids", "ignored", "ask /v1/generate, which answers in ids"),
-    FieldRule("echo", "ignored", "ask Completions, whose prompt is text"),
+    FieldRule(
+        "prompt_logprobs",
+        "used",
+        "0 to 20; with the whole answer, or the first chunk",
+        ("logprobs", "prompt_logprobs"),
+        "refused",
+    ),
+    FieldRule("logprob_token_ids", "used", "among top_logprobs; needs logprobs"),
+    FieldRule("return_token_ids", "used", "the prompt's, and all that were generated"),
+    FieldRule("echo", "used", "the text of an assistant's message at the end comes first"),
     FieldRule("stream", "used", "server-sent events"),
     FieldRule("stream_options.include_usage", "used", "a last chunk with the usage"),
     FieldRule("stream_options.continuous_usage_stats", "used", "the usage so far in every chunk"),
@@ -63,8 +74,8 @@ FIELDS: Final = (
     FieldRule("skip_special_tokens", "ignored", "special tokens are never text of an answer"),
     FieldRule("spaces_between_special_tokens", "ignored", "there are none to put spaces between"),
     FieldRule("include_reasoning", "used", "false: thinking is counted, and not sent"),
-    FieldRule("separate_reasoning", "ignored", "thinking always has a field of its own"),
-    FieldRule("stream_reasoning", "ignored", "thinking is always streamed as it comes"),
+    FieldRule("separate_reasoning", "used", "false: thinking is content, between its markers"),
+    FieldRule("stream_reasoning", "used", "false: a stream has thinking in one piece"),
     # The answer's shape.
     FieldRule(
         "response_format",
@@ -86,6 +97,7 @@ FIELDS: Final = (
     FieldRule("ebnf", "used", "another name of guided_grammar", ("grammar:grammar",)),
     # Tools.
     FieldRule("tools", "used", "functions and custom tools"),
+    FieldRule("tools[].custom.format", "emulated", "a grammar is told to the model in words"),
     FieldRule("tools[].function.strict", "used", "arguments keep to the schema", TAGS),
     FieldRule(
         "tool_choice",

@@ -5,6 +5,8 @@ Rules that live here, so that a stream adds up to the unary body:
   and an answer of nothing but whitespace keeps it. At most `HELD` characters are held.
 - The arguments of a call that ended without any are "{}"; of one that was cut off, what there is.
 - `logprobs` has the tokens of the content only: not of reasoning, calls or cut-off stop text.
+- Where `echo` is asked for, the text of an assistant's message at the end comes before the content.
+- With `stream_reasoning: false` the reasoning of a part is said whole, where the part ends.
 - The id of call k of choice c is made from number 1 + c * 4096 + k, so that it does not depend on
   how choices are interleaved.
 """
@@ -15,6 +17,7 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from tokenwire.core.call import Call
+from tokenwire.core.dialogue import Text
 from tokenwire.core.errors import CodecStateError
 from tokenwire.core.events import (
     Event,
@@ -41,7 +44,7 @@ CALLS_PER_CHOICE: Final = 4096
 class ChoiceState:
     """Where one choice stands."""
 
-    __slots__ = ("calls", "custom", "has_arguments", "held", "kind", "logprobs")
+    __slots__ = ("calls", "custom", "has_arguments", "held", "ids", "kind", "logprobs", "thoughts")
 
     def __init__(self) -> None:
         self.kind = ""
@@ -51,13 +54,20 @@ class ChoiceState:
         self.held: str | None = None
         """Whitespace held back; None when content passes through."""
         self.logprobs: list[TokenLogprob] = []
+        self.ids: list[int] = []
+        """Generated, and not told yet."""
+        self.thoughts = ""
+        """Reasoning of the open part that waits for its end."""
 
     def save(self) -> list[object]:
         logprobs = [_flat(token) for token in self.logprobs]
-        return [self.kind, self.calls, self.custom, self.has_arguments, self.held, logprobs]
+        head = [self.kind, self.calls, self.custom, self.has_arguments, self.held, self.thoughts]
+        return [*head, self.ids, logprobs]
 
     def restore(self, state: list[object]) -> None:
-        self.kind, self.calls, self.custom, self.has_arguments, self.held, logprobs = state  # type: ignore[assignment]
+        *head, ids, logprobs = state
+        self.kind, self.calls, self.custom, self.has_arguments, self.held, self.thoughts = head  # type: ignore[assignment]
+        self.ids = list(ids)  # type: ignore[call-overload]
         self.logprobs = [_unflat(flat) for flat in logprobs]  # type: ignore[attr-defined]
 
 
@@ -70,6 +80,8 @@ class Machine(Reply, ABC):
         self._order = Order(call.output.n)
         self._choices = [ChoiceState() for _ in range(call.output.n)]
         self._sends_reasoning = call.extra.get("include_reasoning") is not False
+        self._gathers_reasoning = call.extra.get("stream_reasoning") is False
+        self._echo = _final_text(call) if call.output.echo else ""
         self._holds = bool(call.dialogue.tools) and call.dialogue.tool_choice.mode != "none"
         if self._holds:
             for choice in self._choices:
@@ -108,17 +120,23 @@ class Machine(Reply, ABC):
                 return self._start(event)
             case PartEnd():
                 return self._end(event)
-            case Logprobs(choice, tokens):
+            case Logprobs(choice, tokens, ids):
                 self._choices[choice].logprobs.extend(tokens)
+                self._choices[choice].ids.extend(ids)
                 return b""
             case Finished():
                 return self._finish(event)
             case Started():
-                return self._started(event)
+                return self._started(event) + self._echoed()
             case Usage():
                 return self._ended(event)
             case Failed():
                 return self._failed(event)
+
+    def _echoed(self) -> bytes:
+        if not self._echo:
+            return b""
+        return b"".join(self._content(k, self._echo, []) for k in range(len(self._choices)))
 
     def _start(self, start: PartStart) -> bytes:
         state = self._choices[start.choice]
@@ -153,13 +171,21 @@ class Machine(Reply, ABC):
         # Why: entries of these tokens are of no content.
         state.logprobs = []
         if state.kind == "reasoning":
-            return self._reasoning(choice, text) if self._sends_reasoning else b""
+            if not self._sends_reasoning:
+                return b""
+            if self._gathers_reasoning:
+                state.thoughts += text
+                return b""
+            return self._reasoning(choice, text)
         state.has_arguments = True
         return self._arguments(choice, state.calls - 1, text)
 
     def _end(self, end: PartEnd) -> bytes:
         state = self._choices[end.choice]
         kind, state.kind = state.kind, ""
+        if state.thoughts:
+            thoughts, state.thoughts = state.thoughts, ""
+            return self._reasoning(end.choice, thoughts)
         if kind == "tool_call" and end.complete and not (state.has_arguments or state.custom):
             return self._arguments(end.choice, state.calls - 1, "{}")
         if kind == "text" and self._holds and state.calls:
@@ -182,6 +208,13 @@ class Machine(Reply, ABC):
         self._order.restore(life, states)
         for choice, saved in zip(self._choices, choices, strict=True):
             choice.restore(saved)
+
+
+def _final_text(call: Call) -> str:
+    turns = call.dialogue.turns
+    if not turns or turns[-1].role != "assistant":
+        return ""
+    return "".join(part.text for part in turns[-1].parts if isinstance(part, Text))
 
 
 def _flat(token: TokenLogprob) -> list[object]:

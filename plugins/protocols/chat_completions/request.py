@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tokenwire.core.call import Call
 from tokenwire.core.dialogue import (
@@ -16,6 +17,7 @@ from tokenwire.core.dialogue import (
     Document,
     Image,
     Opaque,
+    Part,
     Reasoning,
     ResponseFormat,
     Text,
@@ -52,15 +54,22 @@ def encode_call(call: Call) -> bytes:
         "seed": sampling.seed,
         "logit_bias": {str(id_): bias for id_, bias in sampling.logit_bias.items()} or None,
         "allowed_token_ids": sampling.allowed_ids or None,
+        "bad_words": sampling.bad_words or None,
         "max_completion_tokens": stopping.max_tokens,
         "min_tokens": stopping.min_tokens or None,
         "stop": stopping.strings or None,
         "stop_token_ids": stopping.ids or None,
         "ignore_eos": stopping.ignore_eos or None,
         "include_stop_str_in_output": stopping.include_stop or None,
+        "truncate_prompt_tokens": call.last_tokens,
         "n": output.n if output.n > 1 else None,
         "logprobs": True if output.logprobs is not None else None,
         "top_logprobs": output.logprobs or None,
+        "logprob_token_ids": output.logprob_ids or None,
+        "prompt_logprobs": output.prompt_logprobs,
+        "return_token_ids": output.token_ids or None,
+        "echo": output.echo or None,
+        "separate_reasoning": False if output.inline_reasoning else None,
         "stream": output.stream or None,
         "user": call.identity.user,
         "session_id": call.identity.session,
@@ -120,10 +129,16 @@ def _messages(dialogue: Dialogue) -> list[dict[str, object]]:
     called: dict[str, str] = {}
     messages = []
     for k, turn in enumerate(dialogue.turns):
-        message = _message(turn, called)
-        if isinstance(said, dict) and isinstance(how := said.get(str(k)), dict):
-            respell_message(message, how)
-        messages.append(message)
+        if turn.role == "tool":
+            written = [_message(replace(turn, parts=(part,)), called) for part in turn.parts]
+        else:
+            # Why: what says nothing is refused here, where an assistant may have said nothing.
+            is_said = turn.role == "assistant" or not all(map(_is_linked, turn.parts))
+            written = [_message(turn, called)] if is_said else []
+        for message in written:
+            if isinstance(said, dict) and isinstance(how := said.get(str(k)), dict):
+                respell_message(message, how)
+        messages += written
     return messages
 
 
@@ -137,7 +152,7 @@ def _message(turn: Turn, called: dict[str, str]) -> dict[str, object]:
     for part in turn.parts:
         match part:
             case Reasoning(text):
-                message["reasoning_content"] = text
+                message["reasoning_content"] = f"{message.get('reasoning_content', '')}{text}"
             case ToolCall():
                 called[part.id] = part.name
                 calls.append(_call(part))
@@ -152,7 +167,8 @@ def _message(turn: Turn, called: dict[str, str]) -> dict[str, object]:
     return {"content": _content(tuple(content))} | message
 
 
-def _content(parts: tuple[ClientPart, ...]) -> object:
+def _content(given: tuple[ClientPart, ...]) -> object:
+    parts = tuple(part for part in given if not _is_linked(part))
     match parts:
         case ():
             return None
@@ -160,6 +176,11 @@ def _content(parts: tuple[ClientPart, ...]) -> object:
             return text
         case _:
             return [_part(part) for part in parts]
+
+
+def _is_linked(part: Part) -> bool:
+    """A document by URL, which this protocol cannot name."""
+    return isinstance(part, Document) and part.url is not None
 
 
 def _part(part: ClientPart) -> dict[str, object]:
@@ -178,18 +199,23 @@ def _part(part: ClientPart) -> dict[str, object]:
             return {"type": "input_audio", "input_audio": audio, **part.extra}
         case Document():
             file = {"file_data": _data_url(part)}
-            if part.name is not None:
-                file["filename"] = part.name
+            name = part.title if part.name is None else part.name
+            if name is not None:
+                file["filename"] = name
             return {"type": "file", "file": file, **part.extra}
         case Opaque(kind, value):
             return {"type": kind, **value}
 
 
 def _data_url(part: Image | Document) -> str:
-    data = b64encode(part.data or b"").decode()
-    if part.media_type is None and isinstance(part, Document):
+    media_type = part.media_type
+    if isinstance(part, Document) and part.text is not None:
+        data, media_type = b64encode(part.text.encode()).decode(), media_type or "text/plain"
+    else:
+        data = b64encode(part.data or b"").decode()
+    if media_type is None and isinstance(part, Document):
         return data
-    return f"data:{part.media_type or ''};base64,{data}"
+    return f"data:{media_type or ''};base64,{data}"
 
 
 def _call(call: ToolCall) -> dict[str, object]:
@@ -208,6 +234,9 @@ def _tool(tool: ToolSpec) -> dict[str, object]:
     if tool.description is not None:
         inner["description"] = tool.description
     if tool.custom:
+        if tool.grammar is not None:
+            grammar = {"syntax": tool.grammar.syntax, "definition": tool.grammar.text}
+            inner["format"] = {"type": "grammar", "grammar": grammar}
         return {"type": "custom", "custom": inner, **outer}
     if tool.parameters is not None:
         inner["parameters"] = msgspec.Raw(tool.parameters.encode())

@@ -93,9 +93,22 @@ class Function(Struct, frozen=True):
     strict: bool | None = None
 
 
+class GrammarField(Struct, frozen=True):
+    syntax: Literal["lark", "regex"]
+    definition: str
+
+
+class CustomFormat(Struct, frozen=True):
+    """Of a custom tool's input; `grammar` where the type is so."""
+
+    type: Literal["text", "grammar"]
+    grammar: GrammarField | None = None
+
+
 class CustomTool(Struct, frozen=True):
     name: Word
     description: str | None = None
+    format: CustomFormat | None = None
 
 
 class Tool(Struct, frozen=True):
@@ -174,6 +187,7 @@ class Request(Struct, frozen=True):
     seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     allowed_token_ids: list[TokenId] | None = None
+    bad_words: Annotated[list[Word], Meta(max_length=256)] | None = None
     # Stopping.
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
@@ -183,10 +197,15 @@ class Request(Struct, frozen=True):
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
     no_stop_trim: bool | None = None
+    truncate_prompt_tokens: Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None = None
     # Output.
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    logprob_token_ids: Annotated[list[TokenId], Meta(max_length=128)] | None = None
+    prompt_logprobs: Annotated[int, Meta(ge=0, le=20)] | None = None
+    return_token_ids: bool | None = None
+    echo: bool | None = None
     stream: bool | None = None
     stream_options: Json | None = None
     modalities: list[str] | None = None
@@ -199,6 +218,8 @@ class Request(Struct, frozen=True):
     regex: Word | None = None
     ebnf: Word | None = None
     include_reasoning: bool | None = None
+    separate_reasoning: bool | None = None
+    stream_reasoning: bool | None = None
     # Tools.
     tools: list[Json] | None = None
     tool_choice: str | Json | None = None

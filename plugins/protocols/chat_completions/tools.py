@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tokenwire.core.dialogue import ResponseFormat, ToolChoice, ToolSpec
+from tokenwire.core.dialogue import Grammar, ResponseFormat, ToolChoice, ToolSpec
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
@@ -102,8 +102,7 @@ def read_tools(
             )
         elif kind == "custom":
             custom = to_struct(item.get("custom"), CustomTool, at=f"{at}.custom")
-            extra = _beside(item, "custom", CUSTOM_FIELDS, ignored)
-            specs.append(ToolSpec(custom.name, custom.description, custom=True, extra=extra))
+            specs.append(_custom(custom, item, at, ignored))
         elif isinstance(kind, str):
             ignored.add(f"tools[].{kind[:64]}")
             aside.append([k, item])
@@ -112,6 +111,19 @@ def read_tools(
                 f"{at}.type must be a string", param=f"{at}.type", code="invalid_type"
             )
     return tuple(specs)
+
+
+def _custom(tool: CustomTool, item: dict[str, object], at: str, ignored: Ignored) -> ToolSpec:
+    extra = _beside(item, "custom", CUSTOM_FIELDS, ignored)
+    grammar: Grammar | None = None
+    if tool.format is not None and tool.format.type == "grammar":
+        given = tool.format.grammar
+        if given is None:
+            raise _no_format(f"{at}.custom.format.grammar")
+        grammar = Grammar(given.syntax, given.definition)
+    elif tool.format is not None:
+        extra["format"] = {"type": "text"}
+    return ToolSpec(tool.name, tool.description, custom=True, extra=extra, grammar=grammar)
 
 
 def _beside(

@@ -22,6 +22,20 @@ from tokenwire.plugins.protocols.completions.fields import FIELDS
 
 __all__ = ("Completions",)
 
+CALL_LOSSES: Final = frozenset(
+    {
+        "annotations",
+        "cache_markers",
+        "deadline",
+        "dialogue",
+        "expected_tokens",
+        "ids",
+        "keeping",
+        "open_limit",
+        "stop_id_sequences",
+        "truncate",
+    }
+)
 LOSSES: Final = frozenset(
     {
         "cache_creation",
@@ -44,6 +58,7 @@ class Completions(Codec):
     name = "completions"
     routes = (Route("POST", "/v1/completions", "Complete a text", body=schema.Request),)
     losses = LOSSES
+    call_losses = CALL_LOSSES
     fields = FIELDS
 
     def decode(self, request: HttpRequest) -> Call:

@@ -10,6 +10,9 @@ from tokenwire.core.call import Call, RawPrompt
 
 __all__ = ("encode_call",)
 
+OPEN_LIMIT: Final = 4096
+"""For calls that leave the limit open, where this protocol means 16 tokens."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -33,7 +36,7 @@ def encode_call(call: Call) -> bytes:
         "seed": sampling.seed,
         "logit_bias": {str(id_): bias for id_, bias in sampling.logit_bias.items()} or None,
         "allowed_token_ids": sampling.allowed_ids or None,
-        "max_tokens": stopping.max_tokens,
+        "max_tokens": OPEN_LIMIT if stopping.max_tokens is None else stopping.max_tokens,
         "min_tokens": stopping.min_tokens or None,
         "stop": stopping.strings or None,
         "stop_token_ids": stopping.ids or None,
@@ -60,7 +63,7 @@ def _prompt(prompts: tuple[RawPrompt, ...]) -> object:
 
 
 def _text(call: Call) -> str:
-    texts = [getattr(part, "text", "") for turn in call.dialogue.turns for part in turn.parts]
+    texts = [getattr(part, "text", None) for turn in call.dialogue.turns for part in turn.parts]
     return "\n\n".join(text for text in texts if isinstance(text, str))
 
 

@@ -28,13 +28,14 @@ from tokenwire.core.ports.codec import CodecClient, ReplyReader
 from tokenwire.core.wire import HttpRequest, SseReader
 from tokenwire.plugins.protocols._shared.error_types import TYPES
 from tokenwire.plugins.protocols.messages import reply_schema as wire
-from tokenwire.plugins.protocols.messages.client_body import request_body
+from tokenwire.plugins.protocols.messages.client_body import DEFAULT_MAX_TOKENS, request_body
 from tokenwire.plugins.protocols.messages.errors import TOO_LONG
 from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
 
 __all__ = ("BodyReader", "MessagesClient", "StreamReader", "request")
 
 VERSION: Final = "2023-06-01"
+INTERLEAVED: Final = "interleaved-thinking-2025-05-14"
 REASONS: Final[dict[wire.StopReason, FinishReason]] = {
     **{word: reason for reason, word in STOP_REASONS.items()},
     "refusal": "stop",
@@ -55,6 +56,10 @@ def request(call: Call, *, is_count: bool = False) -> HttpRequest:
     path = "/v1/messages/count_tokens" if is_count else "/v1/messages"
     headers = {"content-type": "application/json", "anthropic-version": VERSION}
     body = request_body(call, is_count=is_count)
+    budget, limit = call.dialogue.reasoning.budget, call.stopping.max_tokens or DEFAULT_MAX_TOKENS
+    if budget is not None and budget >= limit and not is_count:
+        # Why: such a budget is taken only where it is for several answers together.
+        headers["anthropic-beta"] = INTERLEAVED
     return HttpRequest("POST", path, headers=headers, body=body)
 
 

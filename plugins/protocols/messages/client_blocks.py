@@ -43,8 +43,9 @@ def block_of(part: Part) -> Json:
             return dict(cast(Mapping[str, object], part.extra[SEARCH_RESULT]))
         case Document():
             source = _source(part)
-            title = {"title": part.title} if part.title is not None else {}
-            return {"type": "document", "source": source, **title, **part.extra}
+            title = part.name if part.title is None else part.title
+            titled = {"title": title} if title is not None else {}
+            return {"type": "document", "source": source, **titled, **part.extra}
         case Reasoning() if part.redacted is not None:
             return {"type": "redacted_thinking", "data": part.redacted, **part.extra}
         case Reasoning(text, signature):
@@ -55,6 +56,7 @@ def block_of(part: Part) -> Json:
             return {"type": "tool_use", "id": call_id, "name": name, "input": given, **part.extra}
         case ToolResult(call_id, parts):
             failed = {"is_error": True} if part.is_error else {}
+            parts = tuple(inner for inner in parts if not isinstance(inner, Audio))
             content: object = [block_of(inner) for inner in parts]
             if len(parts) == 1 and is_bare(parts[0]):
                 assert isinstance(parts[0], Text)
@@ -64,7 +66,7 @@ def block_of(part: Part) -> Json:
         case Opaque(_, value):
             return dict(value)
         case Audio():
-            raise ValueError("Messages carries no audio: leave it out of the dialogue")
+            raise ValueError("Messages carries no audio")
 
 
 def _source(part: Image | Document) -> Json:

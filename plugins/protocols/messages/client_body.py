@@ -7,14 +7,17 @@ from typing import Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from tokenwire.core.call import Call
+from tokenwire.core.custom_calls import as_functions
 from tokenwire.core.dialogue import (
     Dialogue,
+    ToolChoice,
     ToolSpec,
 )
 from tokenwire.plugins.protocols.messages.client_messages import written
-from tokenwire.plugins.protocols.messages.decode import LEAST_TOP_P
+from tokenwire.plugins.protocols.messages.decode import LEAST_TOP_P, MIN_BUDGET
 
 __all__ = ("DEFAULT_MAX_TOKENS", "request_body")
 
@@ -26,14 +29,14 @@ DEFAULT_MAX_TOKENS: Final = 4096
 ANY_OBJECT: Final = Raw(b'{"type":"object"}')
 TTLS: Final = {300: "5m", 3600: "1h"}
 ROLES: Final = {"tool": "user", "developer": "system"}
-MODES: Final = {"required": "any", "named": "tool", "allowed": "any"}
+MODES: Final = {"required": "any", "named": "tool"}
 
 _json: Final = msgspec.json.Encoder()
 _untyped: Final = msgspec.json.Decoder()
 
 
 def request_body(call: Call, *, is_count: bool = False) -> bytes:
-    dialogue = call.dialogue
+    dialogue = as_functions(call.dialogue)
     controls = {
         (marker.turn, marker.part): _control(marker.ttl_s) for marker in call.hints.cache_markers
     }
@@ -90,6 +93,11 @@ def _choice(dialogue: Dialogue) -> Json | None:
     choice = dialogue.tool_choice
     if choice.mode == "auto" and choice.parallel:
         return None
+    if choice.mode == "allowed":
+        # Why: here tools that must not be called could only be left out of the prompt, too.
+        choice = replace(choice, mode="required" if choice.required else "auto")
+        if choice == ToolChoice(names=choice.names):
+            return None
     body: Json = {"type": MODES.get(choice.mode, choice.mode)}
     if choice.mode == "named":
         body["name"] = choice.names[0]
@@ -105,7 +113,7 @@ def _thinking(dialogue: Dialogue) -> Json | None:
             return None
         case "off":
             return {"type": "disabled"}
-        case "on" if settings.budget is not None:
+        case "on" if settings.budget is not None and settings.budget >= MIN_BUDGET:
             return {"type": "enabled", "budget_tokens": settings.budget}
         case _:
             return {"type": "adaptive"}

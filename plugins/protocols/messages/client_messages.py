@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from tokenwire.core.dialogue import Dialogue, Opaque, Part, Text, Turn
+from tokenwire.core.dialogue import Audio, Dialogue, Opaque, Part, Text, Turn
 from tokenwire.plugins.protocols.messages.client_blocks import block_of, is_bare
 from tokenwire.plugins.protocols.messages.turns import PREAMBLE, SHAPE
 
@@ -30,9 +30,10 @@ def written(dialogue: Dialogue, controls: Controls) -> Json:
         if turns and _is_system_prompt(turns[0][1]):
             k, turn = turns.pop(0)
             system = _blocks(turn, k, controls)
-        kept = {"messages": [_message(turn, k, controls) for k, turn in turns]}
+        kept = {"messages": [_message(turn, k, controls) for k, turn in turns if _is_said(turn)]}
     system = _with_preamble(system, dialogue.extra.get(PREAMBLE))
-    if is_text and len(system) == 1 and system[0].keys() == {"type", "text"}:
+    is_text &= len(system) == 1 and system[0].keys() == {"type", "text"}
+    if is_text and system[0]["text"]:
         return {**kept, "system": system[0]["text"]}
     return {**kept, "system": system}
 
@@ -74,6 +75,11 @@ def _with_preamble(system: list[Json], preamble: object) -> list[Json]:
     return system
 
 
+def _is_said(turn: Turn) -> bool:
+    """Whether more of it is left than recordings, which this wire does not carry."""
+    return not turn.parts or not all(isinstance(part, Audio) for part in turn.parts)
+
+
 def _is_system_prompt(turn: Turn) -> bool:
     return turn.role in ("system", "developer") and bool(turn.parts) and not turn.extra
 
@@ -91,7 +97,8 @@ def _message(turn: Turn, k: int, controls: Controls) -> Json:
 
 
 def _blocks(turn: Turn, k: int, controls: Controls) -> list[Json]:
-    return [_blocked(part, (k, p), controls) for p, part in enumerate(turn.parts)]
+    parts = enumerate(turn.parts)
+    return [_blocked(part, (k, p), controls) for p, part in parts if not isinstance(part, Audio)]
 
 
 def _blocked(part: Part, place: tuple[int, int], controls: Controls) -> Json:

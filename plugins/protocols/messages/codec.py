@@ -26,6 +26,53 @@ __all__ = ("COUNT_PATH", "MESSAGES_PATH", "MessagesCodec")
 
 MESSAGES_PATH: Final = "/v1/messages"
 COUNT_PATH: Final = "/v1/messages/count_tokens"
+CALL_LOSSES: Final = frozenset(
+    {
+        "allowed_ids",
+        "allowed_tools",
+        "annotations",
+        "audio",
+        "best_of",
+        "cache_salt",
+        "continuous_usage",
+        "custom",
+        "deadline",
+        "developer",
+        "document_name",
+        "echo",
+        "expected_tokens",
+        "format_name",
+        "free_formats",
+        "ids",
+        "ignore_eos",
+        "image_detail",
+        "include_stop",
+        "json_object",
+        "keeping",
+        "logit_bias",
+        "logprobs",
+        "min_p",
+        "min_tokens",
+        "n",
+        "no_parameters",
+        "no_usage",
+        "open_final",
+        "open_limit",
+        "penalties",
+        "priority",
+        "result_name",
+        "sealed_summary",
+        "seed",
+        "session",
+        "small_budget",
+        "stop_id_sequences",
+        "stop_ids",
+        "template_args",
+        "truncate",
+        "turn_cuts",
+        "turn_name",
+    }
+)
 
 
 @final
@@ -51,6 +98,7 @@ class MessagesCodec(Codec):
         ("call_id", "choices", "custom", "cut_arguments", "fingerprint", "logprobs")
     )
 
+    call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "cache_markers": "cache_control",

@@ -49,6 +49,50 @@ ONE: Final = "/v1/responses/{response_id}"
 TALKS: Final = "/v1/conversations"
 TALK: Final = "/v1/conversations/{conversation_id}"
 ITEM: Final = f"{TALK}/items/{{item_id}}"
+CALL_LOSSES: Final = frozenset(
+    {
+        "allowed_ids",
+        "annotations",
+        "answer_cuts",
+        "best_of",
+        "cache_markers",
+        "cache_salt",
+        "continue_final",
+        "continuous_usage",
+        "deadline",
+        "document_text",
+        "document_title",
+        "echo",
+        "empty_answer",
+        "empty_turn",
+        "expected_tokens",
+        "free_formats",
+        "ids",
+        "ignore_eos",
+        "include_stop",
+        "logit_bias",
+        "min_p",
+        "min_tokens",
+        "n",
+        "nameless_format",
+        "no_usage",
+        "penalties",
+        "priority_size",
+        "reasoning_budget",
+        "reasoning_mode",
+        "result_cuts",
+        "result_error",
+        "result_name",
+        "seed",
+        "signature",
+        "stop_id_sequences",
+        "stop_ids",
+        "stop_strings",
+        "template_args",
+        "top_k",
+        "turn_name",
+    }
+)
 
 
 @final
@@ -82,6 +126,7 @@ class Responses(Codec):
             "started_tokens",
         )
     )
+    call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "response_format": "text.format",

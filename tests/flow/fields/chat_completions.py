@@ -12,11 +12,17 @@ USER = {"role": "user", "content": "hi"}
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": SCHEMA}}
 STRICT = {"type": "function", "function": {"name": "f", "parameters": SCHEMA, "strict": True}}
+CUSTOM = {"type": "custom", "custom": {"name": "f"}}
+GRAMMAR = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}
+SHAPED = {"type": "custom", "custom": {"name": "f", "format": GRAMMAR}}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+BEGUN = [USER, {"role": "assistant", "content": "a"}]
 STREAM = {"stream": True}
 SHAPE = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
 TEMPLATE = "tests/flow/test_template_fields.py::test_what_is_for_the_template_gets_there"
 HIDDEN = "tests/flow/test_template_fields.py::test_thinking_that_is_not_to_be_sent"
+INLINE = "tests/flow/test_token_reports.py::test_reasoning_in_the_content"
+WHOLE = "tests/flow/test_token_reports.py::test_reasoning_in_one_piece"
 KINDS = "tests/core/test_constraints.py::test_each_kind_is_held_where_the_engine_can"
 FORMAT = {"lacking": "response_format"}
 
@@ -82,9 +88,9 @@ EXAMPLES = Examples(
         "logprobs": one("logprobs", True),
         "top_logprobs": Example({"logprobs": True, "top_logprobs": 2}, instead={"logprobs": True}),
         "prompt_logprobs": one("prompt_logprobs", 1),
-        "logprob_token_ids": one("logprob_token_ids", [65]),
+        "logprob_token_ids": one("logprob_token_ids", [65], beside={"logprobs": True}),
         "return_token_ids": one("return_token_ids", True),
-        "echo": one("echo", True),
+        "echo": one("echo", True, beside={"messages": BEGUN, "continue_final_message": True}),
         "stream": one("stream", True),
         "stream_options.include_usage": Example(
             {"stream_options": {"include_usage": True}}, beside=STREAM
@@ -102,8 +108,8 @@ EXAMPLES = Examples(
         "skip_special_tokens": one("skip_special_tokens", False),
         "spaces_between_special_tokens": one("spaces_between_special_tokens", False),
         "include_reasoning": one("include_reasoning", False, elsewhere=HIDDEN),
-        "separate_reasoning": one("separate_reasoning", False),
-        "stream_reasoning": one("stream_reasoning", False),
+        "separate_reasoning": one("separate_reasoning", False, elsewhere=INLINE),
+        "stream_reasoning": one("stream_reasoning", False, elsewhere=WHOLE),
         "response_format": one("response_format", SHAPE),
         "structured_outputs": one("structured_outputs", {"choice": ["x", "y"]}, **FORMAT),
         "guided_json": one("guided_json", SCHEMA, **FORMAT),
@@ -113,6 +119,7 @@ EXAMPLES = Examples(
         "regex": one("regex", "a+", **FORMAT),
         "ebnf": one("ebnf", 'root ::= "x"', elsewhere=KINDS, **FORMAT),
         "tools": one("tools", [TOOL]),
+        "tools[].custom.format": Example({"tools": [SHAPED]}, instead={"tools": [CUSTOM]}),
         "tools[].function.strict": Example({"tools": [STRICT]}, instead={"tools": [TOOL]}),
         "tool_choice": one("tool_choice", "required", beside={"tools": [TOOL], "max_tokens": 90}),
         "parallel_tool_calls": one(
