@@ -114,24 +114,33 @@ class BackgroundRun:
         try:
             await self._write()
             await self.keeper.put(self.keeper.stored(pieces=self._pieces, status="over"))
+            await self._hear()
+            if self.keeper.is_dropped:
+                # Why again: what was written since the wish has brought it back.
+                await self._shelf.delete(self.keeper.tenant, self.stored())
         except CallError as error:
             log.warning("response %s is not kept: %s", self.keeper.reply.id, error)
         finally:
             self.log.end()
 
     async def _pulse(self) -> None:
-        tenant, id_ = self.keeper.tenant, self.keeper.reply.id
         while True:
             await asyncio.sleep(BEAT_S)
             try:
+                # Why first: what is no longer wanted is not written again.
+                await self._hear()
                 await self._write()
                 # Why always running: whoever reads the store waits for the last piece.
                 await self.keeper.put(self._running())
-                if (wish := await self._shelf.wish(tenant, id_)) is not None:
-                    self.keeper.is_dropped = wish == "delete"
-                    self.exchange.close()
             except CallError:
                 continue  # The shelf has said why.
+
+    async def _hear(self) -> None:
+        """What another worker was asked to do with this answer."""
+        wish = await self._shelf.wish(self.keeper.tenant, self.keeper.reply.id)
+        if wish is not None:
+            self.keeper.is_dropped |= wish == "delete"
+            self.exchange.close()
 
     def _running(self) -> StoredAnswer:
         answer = self.keeper.stored(pieces=self._pieces)

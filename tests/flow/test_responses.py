@@ -173,6 +173,30 @@ def test_an_item_stands_for_one_of_a_stored_response(client: LocalClient) -> Non
 # --- conversations ------------------------------------------------------------------------------
 
 
+def test_an_empty_conversation_takes_sealed_reasoning_and_checks_results(
+    client: LocalClient,
+) -> None:
+    thought = {"model": "hermes+think", "include": ["reasoning.encrypted_content"]}
+    first = ask(client, "think", **thought)["output"][0]
+    sealed = {key: first[key] for key in ("type", "id", "summary", "encrypted_content")}
+    asked = [sealed, {"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]
+    talk: Any = client.post(TALKS, {}).json()
+    response = post(client, model="hermes+think", input=asked, conversation=talk["id"])
+    assert response.status == 200, response.body
+    talk = client.post(TALKS, {}).json()
+    result = [{"type": "function_call_output", "call_id": "nobody", "output": "x"}]
+    response = post(client, input=result, conversation=talk["id"])
+    assert response.status == 400
+    assert b"input[0].call_id" in response.body
+
+
+@pytest.mark.parametrize("item", [{"id": ""}, {}, {"id": 5}])
+def test_a_reference_to_nothing_is_refused(client: LocalClient, item: dict[str, object]) -> None:
+    response = post(client, input=[{"type": "item_reference", **item}])
+    assert response.status == 400
+    assert b"input[0].id" in response.body
+
+
 def test_a_conversation_grows_by_question_and_answer(client: LocalClient) -> None:
     items = [{"role": "user", "content": "I am Bo."}]
     talk: Any = client.post(TALKS, {"items": items, "metadata": {"a": "b"}}).json()

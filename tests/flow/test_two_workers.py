@@ -132,6 +132,29 @@ def test_one_makes_it_and_the_other_follows_and_cancels(cache: tuple[str, dict[s
     asyncio.run(play())
 
 
+def test_what_another_worker_deletes_does_not_come_back(cache: tuple[str, dict[str, Any]]) -> None:
+    async def play() -> None:
+        async with two(cache) as (one, other):
+            assert one.scripts is not None
+            await one.scripts.put("long", msgspec.json.encode(LONG))
+            body = {"model": "m", "input": "hi", "background": True}
+            made: Any = (await send(one, "POST", "/v1/responses", body)).json()
+            path = f"/v1/responses/{made['id']}"
+            await until(other, path, "in_progress")
+            assert (await send(other, "DELETE", path)).status == 200
+            # Why asked of the one: it is its own until it has heard, and gone from the store then.
+            for _ in range(500):
+                if (await send(one, "GET", path)).status == 404:
+                    break
+                await asyncio.sleep(0.02)
+            assert (await send(one, "GET", path)).status == 404
+            assert (await send(other, "GET", path)).status == 404
+            assert await one.store.keys("stored.answers") == ()
+            assert await one.store.keys("stored.pieces") == ()
+
+    asyncio.run(play())
+
+
 def test_the_other_goes_on_from_what_one_has_made(cache: tuple[str, dict[str, Any]]) -> None:
     async def play() -> None:
         async with two(cache) as (one, other):

@@ -262,9 +262,8 @@ def plain_reasoning(text: str) -> Json:
 def reference(item: Json) -> str | None:
     """The id of the item that this one stands for."""
     kind, id_ = item.get("type"), item.get("id")
-    if isinstance(id_, str) and id_ and (kind == "item_reference" or (kind is None and "role" not in item)):
-        return id_
-    return None
+    is_one = kind == "item_reference" or (kind is None and "role" not in item)
+    return id_ if is_one and isinstance(id_, str) and id_ else None
 
 
 def _is_object(text: str) -> bool:

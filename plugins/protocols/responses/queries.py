@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from tokenwire.core.errors import RequestError
+from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
 from tokenwire.core.stored import (
     AddItems,
@@ -31,6 +32,7 @@ from tokenwire.core.stored import (
     UpdateConversation,
 )
 from tokenwire.core.wire import HttpReply, HttpRequest, escape_breaks
+from tokenwire.plugins.protocols.responses.items import ItemReader, reference
 from tokenwire.plugins.protocols.responses.kept_input import stored_item
 from tokenwire.plugins.protocols.responses.metadata import check_metadata
 from tokenwire.plugins.protocols.responses.schema import Json
@@ -126,6 +128,16 @@ def _items(given: Sequence[Json]) -> tuple[StoredItem, ...]:
         raise RequestError(
             f"items may be {MOST} at a time, not {len(given)}", param="items", code="too_many_items"
         )
+    reader = ItemReader(Ignored())
+    for k, item in enumerate(given):
+        if reference(item) is not None:
+            raise RequestError(
+                f"items[{k}] refers to an item: a conversation keeps items themselves, so send it",
+                param=f"items[{k}]",
+                code="unsupported_item",
+            )
+        # Why: what cannot be read would spoil every later use of the conversation.
+        reader.read(item, f"items[{k}]")
     return tuple(stored_item(item) for item in given)
 
 

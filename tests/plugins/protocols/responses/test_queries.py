@@ -31,6 +31,7 @@ from tokenwire.plugins.protocols.responses.codec import Responses
 CODEC = Responses(Keyring([b"k" * 16]))
 TABLE = RouteTable([CODEC])
 ONE, TALK = "/v1/responses/resp_1", "/v1/conversations/conv_1"
+TALKS = "/v1/conversations"
 ITEM = {"role": "user", "content": "x"}
 KEPT = StoredItem(
     "msg_",
@@ -44,6 +45,26 @@ def asked(method: str, path: str, query: str = "", body: Any = None) -> Any:
     assert match.codec is CODEC
     data = b"" if body is None else json.dumps(body).encode()
     return CODEC.decode(HttpRequest(method, path, {}, query, data, match.params))
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {},
+        {"type": 7},
+        {"type": "function_call"},
+        {"type": "message", "role": "nobody", "content": "x"},
+        {"type": "message", "role": "user", "content": 5},
+        {"type": "reasoning", "content": 7},
+        {"type": "reasoning", "encrypted_content": 7},
+        {"type": "item_reference", "id": "msg_1"},
+        {"type": "item_reference"},
+    ],
+)
+def test_what_would_spoil_a_conversation_is_not_added_to_it(item: Any) -> None:
+    for path in (TALKS, f"{TALK}/items"):
+        with pytest.raises(RequestError, match="items"):
+            asked("POST", path, body={"items": [ITEM, item]})
 
 
 @pytest.mark.parametrize(
