@@ -50,11 +50,12 @@ class StoreCalls:
             return False, None
         return True, task.result()
 
-    def leave(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Make it, and do not wait; nothing where too many are under way."""
+    def leave(self, call: Callable[[], Awaitable[object]]) -> bool:
+        """Make it, and do not wait; False: too many are under way, and it is not made."""
         task = self._start(call)
         if task is not None:
             self._beside.add(task)
+        return task is not None
 
     async def close(self) -> None:
         """Ends what is under way. A second call does nothing."""

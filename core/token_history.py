@@ -7,8 +7,9 @@ text: what may be spliced where is splice.py's to say.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import final
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from tokenwire.core.conversation import Digests
 from tokenwire.core.dialogue import Dialogue
+from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import Store
 from tokenwire.core.prompt import Phase
 from tokenwire.core.store_calls import StoreCalls
@@ -26,6 +28,8 @@ __all__ = ("Kept", "KeptAnswer", "Place", "TokenHistory")
 
 NAMESPACE = "history:"
 VERSION = 1
+MOST_UNWRITTEN = 256
+"""Records that may wait for a slow store; those beyond it are kept here alone."""
 LOOKS = 3
 """Of a dialogue's last assistant turns, how many are looked for."""
 
@@ -97,6 +101,8 @@ class TokenHistory:
         self._capacity = capacity
         self._max_bytes = max_bytes
         self._calls = StoreCalls(lookup_s)
+        self._unwritten: deque[tuple[str, Mapping[str, bytes]]] = deque()
+        self._is_writing = False
         self._near: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._size = 0
 
@@ -141,15 +147,27 @@ class TokenHistory:
         values = {key: data, place.last(kept.digests): key.encode()}
         for name, value in values.items():
             self._remember((namespace, name), value)
-        self._calls.leave(partial(self._write, namespace, values))
+        if len(self._unwritten) < MOST_UNWRITTEN:
+            self._unwritten.append((namespace, values))
+        if not self._is_writing:
+            self._is_writing = self._calls.leave(self._write)
 
-    async def _write(self, namespace: str, values: Mapping[str, bytes]) -> None:
-        # Why in this order: the last record is only pointed to once it is there.
-        for name, value in values.items():
-            await self._store.set(namespace, name, value, ttl_s=self._ttl_s)
+    async def _write(self) -> None:
+        # Why one for all: calls often end together, and a task each would cost more than the store.
+        # Why no more of them: each round has its time.
+        try:
+            for _ in range(len(self._unwritten)):
+                namespace, values = self._unwritten.popleft()
+                with suppress(StoreError):
+                    # Why in this order: the last record is only pointed to once it is there.
+                    for name, value in values.items():
+                        await self._store.set(namespace, name, value, ttl_s=self._ttl_s)
+        finally:
+            self._is_writing = bool(self._unwritten) and self._calls.leave(self._write)
 
     async def close(self) -> None:
         """Ends what is under way beside requests. A second call does nothing."""
+        self._unwritten.clear()
         await self._calls.close()
 
     def _remember(self, key: tuple[str, str], data: bytes) -> None:
