@@ -53,7 +53,8 @@ $(CLIENTS)/python: tests/clients/requirements.txt
 
 # Why no scripts: nothing that is installed here needs one, and none then runs.
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --silent
-$(CLIENTS)/node: tests/clients/node/package-lock.json $(CLIENTS)/python
+NODE_MODULES := tests/clients/node/node_modules
+$(NODE_MODULES)/installed: tests/clients/node/package-lock.json | $(CLIENTS)/python
 	cd $(<D) && PATH="$(abspath $(CLIENTS))/bin:$$PATH" $(NPM_CI)
 	touch $@
 
@@ -81,8 +82,8 @@ fix: $(VENV)/dev
 test-gateway: check $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/python -m pytest -m "not torch and not long and not clients"
 
-test-clients: $(VENV)/dev $(CLIENTS)/node
-	TOKENWIRE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/python -m pytest -m clients
+test-clients: $(VENV)/dev $(CLIENTS)/python $(NODE_MODULES)/installed
+	TOKENWIRE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/python -m pytest -m clients tests/clients
 
 test: test-gateway test-clients $(VENV)/reference
 	$(BIN)/python -m pytest -m "torch and not long"
@@ -105,4 +106,4 @@ schema: $(VENV)/base
 	$(BIN)/python -m tokenwire.core.token_schema > docs/token_interface.schema.json
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) tests/clients/node/node_modules build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(CLIENTS) $(NODE_MODULES) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

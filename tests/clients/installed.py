@@ -15,12 +15,15 @@ __all__ = ("NODE", "PROGRAMS", "agent", "node", "python", "run")
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
 NODE = HERE / "node"
-ENVIRONMENT = Path(os.environ.get("TOKENWIRE_CLIENTS") or HERE.parents[1] / ".venv-clients")
+GIVEN = os.environ.get("TOKENWIRE_CLIENTS")
+ENVIRONMENT = Path(GIVEN or HERE.parents[1] / ".venv-clients")
 WITHIN_S = 240.0
 
 
 def _present(path: Path) -> str:
     if not path.exists():
+        # Why: who names the place means the tests to run.
+        assert not GIVEN, f"{path} is absent, though TOKENWIRE_CLIENTS is {GIVEN}"
         pytest.skip(f"{path} is absent; `make test-clients` installs the clients")
     return str(path)
 
