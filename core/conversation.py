@@ -64,7 +64,8 @@ def digests(dialogue: Dialogue) -> Digests:
 
 
 def _short(value: object) -> bytes:
-    return sha256(msgspec.msgpack.encode(value)).digest()[:SHORT]
+    # Why JSON: clients' values may hold integers that msgpack has no room for.
+    return sha256(msgspec.json.encode(value)).digest()[:SHORT]
 
 
 def _parts(turn: Turn) -> Iterator[object]:
