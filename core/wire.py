@@ -39,6 +39,10 @@ class Route(Struct, frozen=True):
     """The Struct that a request's JSON body is read into, for /openapi.json; None: any object."""
     reply: type | None = None
     """The Struct that a whole (not streamed) reply is; None: not described."""
+    media: tuple[str, ...] = ("application/json",)
+    """The content types that a good reply may have."""
+    bodiless: bool = False
+    """The body may be left out."""
 
 
 class HttpRequest(Struct, frozen=True):

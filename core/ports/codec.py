@@ -124,6 +124,8 @@ class Codec(ABC):
     """What of an answer its replies cannot say: names of `answer_losses.ANSWER_LOSSES`."""
     call_losses: ClassVar[frozenset[str]] = frozenset()
     """What of a call its requests cannot say: names of `call_losses.CALL_LOSSES`."""
+    error_body: ClassVar[type | None] = None
+    """The Struct that an error's body is, for /openapi.json; None: an object with `error`."""
     fields: ClassVar[tuple[FieldRule, ...]] = ()
     """What becomes of each field of a request: the protocol's capability table, all of it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import msgspec
-from litestar import Litestar, Request, Response, delete, get, put
+from litestar import Litestar, Request, Response, delete, get, put, route
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
@@ -97,7 +97,8 @@ def _probes(backend: Backend, config: ServerConfig, routes: list[Route]) -> Hand
 
 
 def _figures(opened: Opened, metrics: Metrics, routes: list[Route]) -> Handlers:
-    routes.append(Route("GET", "/metrics", "Figures for Prometheus"))
+    media = ("text/plain", "application/openmetrics-text")
+    routes.append(Route("GET", "/metrics", "Figures for Prometheus", media=media))
     routes.append(Route("GET", "/plugins", "What is installed"))
     listed = _json({"plugins": opened.plugins})
 
@@ -122,6 +123,11 @@ def _scripts(scripts: ScriptBook | None, routes: list[Route]) -> Handlers:
     routes.append(Route("PUT", path, "Tell the mock what to produce"))
     routes.append(Route("GET", path, "What a script became"))
     routes.append(Route("DELETE", path, "Forget a script"))
+
+    # Why first: Litestar's own answer names the methods of the first handler of a path alone.
+    @route("/mock/scripts/{name:str}", http_method="OPTIONS", status_code=204, sync_to_thread=False)
+    def options() -> Response[None]:
+        return Response(None, headers={"allow": "DELETE, GET, OPTIONS, PUT"})
 
     @get("/mock/scripts")
     async def list_scripts() -> Response[bytes]:
@@ -148,7 +154,7 @@ def _scripts(scripts: ScriptBook | None, routes: list[Route]) -> Handlers:
             raise _no_script(name)
         return _reply(_json({"name": name}))
 
-    return [list_scripts, put_script, get_script, delete_script]
+    return [options, list_scripts, put_script, get_script, delete_script]
 
 
 def _no_script(name: str) -> RequestError:

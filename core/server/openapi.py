@@ -25,6 +25,8 @@ ERROR_SCHEMA = {
     "properties": {"error": {"type": "object"}},
     "required": ["error"],
 }
+ANY_ERROR: Schema = {"$ref": "#/components/schemas/Error"}
+JSON = "application/json"
 ANY_OBJECT: Schema = {"type": "object"}
 SERVER = "server"
 
@@ -32,14 +34,21 @@ SERVER = "server"
 def describe(table: RouteTable, admin: Iterable[Route]) -> dict[str, object]:
     """The whole document, as JSON-able builtins."""
     tagged = [(codec.name, route) for route, codec in table.routes]
+    errors = {codec.name: codec.error_body for _, codec in table.routes if codec.error_body}
     tagged += [(SERVER, route) for route in admin]
     schemas: dict[str, object] = {"Error": ERROR_SCHEMA}
     found: dict[type, Schema] = {}
     for tag in dict.fromkeys(tag for tag, _ in tagged):
-        _components(tag, [route for own, route in tagged if own == tag], found, schemas)
+        own = [route for name, route in tagged if name == tag]
+        _components(tag, (route.body for route in own), found, schemas)
+        # Why apart: a question's `Message` and an answer's are two.
+        replies = (*(route.reply for route in own), errors.get(tag))
+        _components(f"{tag}.reply", replies, found, schemas)
     paths: dict[str, dict[str, object]] = {}
     for tag, route in tagged:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, tag, found)
+        error = found[errors[tag]] if tag in errors else ANY_ERROR
+        operation = _operation(route, tag, found, error)
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": "3.1.0",
         "info": {"title": "Tokenwire", "version": __version__},
@@ -50,12 +59,11 @@ def describe(table: RouteTable, admin: Iterable[Route]) -> dict[str, object]:
 
 def _components(
     tag: str,
-    routes: Iterable[Route],
+    named: Iterable[type | None],
     found: dict[type, Schema],
     schemas: dict[str, object],
 ) -> None:
-    """Adds what one codec's routes name; `tag` before each name, since two may choose the same."""
-    named = (kind for route in routes for kind in (route.body, route.reply))
+    """Adds what one codec names; `tag` before each name, since two may choose the same."""
     kinds = tuple(dict.fromkeys(kind for kind in named if kind is not None))
     references, components = msgspec.json.schema_components(
         kinds, schema_hook=_any, ref_template=f"#/components/schemas/{tag}.{{name}}"
@@ -69,11 +77,15 @@ def _any(kind: type) -> dict[str, object]:
     return {"description": "any value"}
 
 
-def _operation(route: Route, tag: str, found: Mapping[type, Schema]) -> dict[str, object]:
+def _operation(
+    route: Route, tag: str, found: Mapping[type, Schema], error: Schema
+) -> dict[str, object]:
     words = re.findall(r"[A-Za-z0-9]+", f"{route.method.lower()} {route.path}")
     answer: dict[str, object] = {"description": "The answer"}
-    if route.reply is not None:
-        answer["content"] = _json(found[route.reply])
+    answer["content"] = {
+        kind: {"schema": found[route.reply]} if route.reply and kind == JSON else {}
+        for kind in route.media
+    }
     operation: dict[str, object] = {
         "operationId": "_".join(words),
         "summary": route.summary,
@@ -82,7 +94,7 @@ def _operation(route: Route, tag: str, found: Mapping[type, Schema]) -> dict[str
             "200": answer,
             "default": {
                 "description": "An error, in the protocol's own shape",
-                "content": _json({"$ref": "#/components/schemas/Error"}),
+                "content": _json(error),
             },
         },
     }
@@ -94,9 +106,9 @@ def _operation(route: Route, tag: str, found: Mapping[type, Schema]) -> dict[str
         operation["parameters"] = parameters
     if route.method in {"POST", "PUT", "PATCH"}:
         body = ANY_OBJECT if route.body is None else found[route.body]
-        operation["requestBody"] = {"required": True, "content": _json(body)}
+        operation["requestBody"] = {"required": not route.bodiless, "content": _json(body)}
     return operation
 
 
 def _json(schema: Schema) -> Schema:
-    return {"application/json": {"schema": schema}}
+    return {JSON: {"schema": schema}}

@@ -5,13 +5,28 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from tokenwire.core.errors import CallError, ErrorKind
 from tokenwire.core.wire import HttpReply, retry_after
 
-__all__ = ("error_body", "error_reply", "kind_of")
+__all__ = ("ErrorBody", "error_body", "error_reply", "kind_of")
 
 _encode: Final = msgspec.json.Encoder().encode
+
+
+class ErrorField(Struct, frozen=True):
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(Struct, frozen=True):
+    """What every error of OpenAI's protocols is."""
+
+    error: ErrorField
+
 
 # kind -> (type, code): the words that OpenAI's clients look for.
 WORDS: Final[dict[ErrorKind, tuple[str, str | None]]] = {

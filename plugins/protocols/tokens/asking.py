@@ -14,7 +14,7 @@ from tokenwire.core.errors import CallError, RequestError
 from tokenwire.core.json_body import read_object, to_struct
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.wire import HttpReply, Stamp
-from tokenwire.plugins.protocols._shared.openai_errors import error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import ErrorBody, error_reply
 
 __all__ = ("QueryCodec", "json_reply", "read", "refuse_unknown")
 
@@ -25,6 +25,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 class QueryCodec(Codec):
     """A codec whose decode gives queries only."""
+
+    error_body = ErrorBody
 
     def reply(self, call: object, stamp: Stamp) -> Reply:
         raise NotImplementedError(f"{self.name} gives queries only")

@@ -52,6 +52,8 @@ def test_scripts_are_listed_and_forgotten(launch, http):
         assert client.delete("/mock/scripts/a").status_code == 404
         assert client.get("/mock/scripts").json() == {"scripts": ["b"]}
         assert client.post("/mock/scripts/b").status_code == 405
+        allowed = client.options("/mock/scripts/b").headers["allow"]
+        assert set(allowed.split(", ")) == {"DELETE", "GET", "OPTIONS", "PUT"}
 
 
 def test_a_store_that_is_not_there_is_503_in_words(launch):

@@ -85,7 +85,23 @@ def test_whole_replies_are_described_where_a_codec_names_them(document):
     answer = document["paths"]["/v1/messages/count_tokens"]["post"]["responses"]["200"]
     schema = found(document, answer["content"]["application/json"]["schema"]["$ref"])
     assert schema["properties"] == {"input_tokens": {"type": "integer"}}
-    assert "content" not in document["paths"]["/health"]["get"]["responses"]["200"]
+    health = document["paths"]["/health"]["get"]["responses"]["200"]
+    assert health["content"] == {"application/json": {}}
+
+
+def test_streams_are_described_beside_whole_replies(document):
+    answer = document["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]
+    assert set(answer["content"]) == {"application/json", "text/event-stream"}
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("/v1/chat/completions", {"error"}), ("/v1/messages", {"type", "error", "request_id"})],
+)
+def test_errors_have_their_protocols_shape(document, path, fields):
+    answer = document["paths"][path]["post"]["responses"]["default"]
+    schema = found(document, answer["content"]["application/json"]["schema"]["$ref"])
+    assert set(schema["properties"]) == fields
 
 
 def test_a_body_without_a_struct_is_any_object(document):
