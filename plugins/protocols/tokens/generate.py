@@ -15,7 +15,7 @@ from tokenwire.core.json_body import read_object, to_struct
 from tokenwire.core.ports.codec import Codec, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
 from tokenwire.plugins.protocols._shared.logit_bias import read_logit_bias
-from tokenwire.plugins.protocols._shared.openai_errors import error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import ErrorBody, error_reply
 from tokenwire.plugins.protocols.tokens.generate_reply import StreamReply, UnaryReply
 from tokenwire.plugins.protocols.tokens.generate_schema import (
     FIELDS_OF,
@@ -65,7 +65,16 @@ FIELDS: Final = (
 @final
 class GenerateCodec(Codec):
     name = "generate"
-    routes = (Route("POST", "/v1/generate", "Token ids to token ids", body=Request),)
+    routes = (
+        Route(
+            "POST",
+            "/v1/generate",
+            "Token ids to token ids",
+            body=Request,
+            media=("application/json", "text/event-stream"),
+        ),
+    )
+    error_body = ErrorBody
     losses = frozenset({"reasoning", "tool_call"})
     fields = FIELDS
 
