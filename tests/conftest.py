@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tokenwire.plugins.engines.mock.build  # noqa: F401
-from tests import real_tokenizers
+from tests import examples, real_tokenizers
+
+examples.load()
 
 
 @pytest.fixture(scope="session")

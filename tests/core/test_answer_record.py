@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -86,7 +86,6 @@ def last(deltas, choice):
     return [delta for delta in deltas if delta.choice == choice][-1]
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
 @given(answers())
 def test_the_kept_answer_says_the_same_in_fewer_deltas(case):
     n, deltas = case
@@ -105,7 +104,6 @@ def test_the_kept_answer_says_the_same_in_fewer_deltas(case):
     assert {(delta.job, delta.attempt) for delta in kept} == {("", 0)}
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
 @given(answers(), st.data())
 def test_half_an_answer_is_none(case, data):
     n, deltas = case
@@ -164,7 +162,6 @@ def test_another_versions_record_is_a_miss():
     assert unpack(msgspec.msgpack.encode(record | {"later": 1})) == kept
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.binary(max_size=40))
 def test_any_bytes_are_an_answer_or_a_miss(data):
     assert unpack(data) is None or isinstance(unpack(data), tuple)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core import blocks
@@ -12,7 +12,6 @@ from tokenwire.core.tokens import Adapter, KvSettings, MediaItem, TokenJob
 ROOT = blocks.root("model:test|dtype:bf16|block:4")
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(ids=st.lists(st.integers(0, 2**32 - 1), max_size=40), size=st.integers(1, 9))
 def test_a_chain_is_its_blocks(ids: list[int], size: int) -> None:
     parent, wanted = ROOT, []

@@ -15,7 +15,7 @@ from types import ModuleType
 from unicodedata import category
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
@@ -733,7 +733,6 @@ def test_one_piece_an_id_is_needed(painter):
         painter(PROMPT, PIECES[:4])
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.text())
 def test_nothing_visible_steers_a_terminal(text):
     shown = visible(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.config import (
@@ -499,13 +499,11 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
 @given(st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=5))
 def test_any_mapping_is_a_config_or_one_sentence(values):
     _parsed_or_refused(msgspec.json.encode(values).decode())
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
 @given(st.text(alphabet=st.sampled_from("ab:-[]{}&*!|>'\"\n #?,%@`1.\t~<=\x00é"), max_size=40))
 def test_any_text_is_a_config_or_one_sentence(text):
     _parsed_or_refused(text)

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.custom_calls import FreeInput, FreeInputState, as_functions
@@ -20,7 +20,6 @@ def read(pieces: list[str]) -> str:
     return "".join([*map(reader.push, pieces), reader.flush()])
 
 
-@settings(derandomize=True, max_examples=150)
 @given(st.text(st.characters(codec="utf-8"), max_size=40), st.booleans(), st.data())
 def test_the_text_inside_comes_out(text: str, is_ascii: bool, data: st.DataObject) -> None:
     written = json.dumps({"input": text}, ensure_ascii=is_ascii)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.detokenizer import Detokenizer, PieceTable
@@ -81,7 +81,6 @@ def test_bytes_that_can_never_be_a_character_are_replaced_as_one_decoding_would(
     assert "".join(pieces(*tokens)) == b"".join(tokens).decode(errors="replace")
 
 
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=5), st.text(max_size=3).map(str.encode)), max_size=9))
 def test_any_cut_of_any_bytes_is_the_whole_decoded(tokens):
     whole, _ = utf_8_decode(b"".join(tokens), "replace", False)
@@ -89,7 +88,6 @@ def test_any_cut_of_any_bytes_is_the_whole_decoded(tokens):
     assert "".join(pieces(b"".join(tokens))) == whole
 
 
-@settings(max_examples=100, derandomize=True, database=None, deadline=None)
 @given(st.lists(st.binary(max_size=5), max_size=9), st.booleans())
 def test_a_machine_restored_at_any_id_goes_on_the_same(tokens, strips):
     table = PieceTable(Made(*tokens, strips=strips))
@@ -109,7 +107,6 @@ def test_a_state_that_is_none_is_refused(state):
         Detokenizer(PieceTable(Made())).restore(state)
 
 
-@settings(max_examples=200, derandomize=True, database=None, deadline=None)
 @given(ODD)
 def test_odd_states_are_refused_in_one_way(state):
     with suppress(msgspec.ValidationError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import CodecStateError, ErrorKind
@@ -109,7 +109,6 @@ PARTS = st.lists(
 )
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(PARTS, st.randoms(use_true_random=False))
 def test_fold_is_the_same_for_every_cutting(parts: list[tuple[str, str]], random: object) -> None:
     def stream(size: int) -> list[Event]:

@@ -6,7 +6,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.tag_parser import TagMaker
@@ -33,7 +33,6 @@ from tokenwire.core.tokens import (
 TOKENIZER = Host().tokenizers.build("bytes", {}, Services(Keyring([b"k" * 32])))
 PIECES = PieceTable(TOKENIZER)
 EOS = Finish(FinishKind.STOP, FinishCause.EOS)
-FAST = settings(derandomize=True, max_examples=120, deadline=None)
 TEXTS = st.lists(
     st.sampled_from(
         ["<r>", "</r>", "<c>f|", "</c>", "a", "bc", " STOP", "ST", "é", "🌊", "\n", "<", "{}"]
@@ -90,7 +89,6 @@ def play(generation: Generation, stream: list[TokenDelta], choices: int = 1) -> 
 SIZES = st.lists(st.integers(1, 6), max_size=5)
 
 
-@FAST
 @given(TEXTS, SIZES, st.sampled_from([(), ("STOP",), ("a", "bca")]))
 def test_any_cutting_gives_the_same_answer(
     text: str, sizes: list[int], stops: tuple[str, ...]
@@ -100,7 +98,6 @@ def test_any_cutting_gives_the_same_answer(
     assert cut == whole
 
 
-@FAST
 @given(TEXTS, st.booleans())
 def test_a_generation_can_be_saved_after_any_id(text: str, logprobs: bool) -> None:
     setup = {"stops": ("STOP",), "logprobs": logprobs}
@@ -129,7 +126,6 @@ def test_the_state_is_flat_in_the_length_of_the_answer() -> None:
     assert size(500) <= size(5) + 24
 
 
-@FAST
 @given(TEXTS, st.data())
 def test_overlaps_are_trimmed(text: str, data: st.DataObject) -> None:
     stream = deltas(text, [2])
@@ -256,7 +252,6 @@ def visible(events: list[Event]) -> tuple[str, bytes]:
     return text, spelled
 
 
-@FAST
 @given(TEXTS, SIZES, st.sampled_from([(), ("STOP",)]))
 def test_logprobs_are_of_the_visible_text_and_no_more(
     text: str, sizes: list[int], stops: tuple[str, ...]

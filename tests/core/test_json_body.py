@@ -7,13 +7,11 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import RequestError
 from tokenwire.core.json_body import MAX_DEPTH, check_depth, read_object, to_struct
-
-QUICK = settings(max_examples=200, derandomize=True, database=None, deadline=None)
 
 
 def fault(body: bytes) -> RequestError:
@@ -133,13 +131,11 @@ json_values = st.recursive(
 )
 
 
-@QUICK
 @given(st.dictionaries(words, json_values, max_size=4), st.booleans())
 def test_every_sound_object_is_read(value, ascii_only):
     assert read_object(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
-@QUICK
 @given(st.binary(max_size=64))
 def test_nothing_but_request_errors(body):
     for candidate in (body, b'{"a":' + body + b"}", b'{"a":"' + body + b'"}'):

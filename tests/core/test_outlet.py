@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.outlet import Allowance, Outlet, refusals
@@ -84,7 +84,6 @@ def test_a_refused_job_gets_one_finish_a_choice() -> None:
     assert len(refusals(TokenJob(job="j", model="m", prompt=TokenIds([1]), n=-1), END)) == 1
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(
     steps=st.lists(st.one_of(st.integers(0, 3), st.lists(st.integers(0, 9), max_size=3))),
     credit=st.integers(0, 3),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.progress import Progress
@@ -175,7 +175,6 @@ def first_match(ids: list[int], sequences: list[list[int]]) -> tuple[int, int] |
     return None
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
 @given(ids=IDS, sequences=SEQUENCES)
 def test_sequences_stop_where_a_search_finds_them(ids, sequences) -> None:
     machine = progress(sequences=tuple(TokenIds(each) for each in sequences))
@@ -196,7 +195,6 @@ def test_sequences_stop_where_a_search_finds_them(ids, sequences) -> None:
         assert sent == ids[:start]
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(ids=IDS, cut=st.integers(0, 30), sequences=SEQUENCES)
 def test_resuming_after_any_delivered_id_gives_the_rest(ids, cut, sequences) -> None:
     stops = tuple(TokenIds(each) for each in sequences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.sealing import bound_to, seal, unseal
@@ -15,7 +15,6 @@ OLD, NEW = b"o" * 16, b"n" * 32
 AAD = bound_to("render", "default")
 
 
-@settings(derandomize=True, max_examples=50)
 @given(st.binary(max_size=300), st.binary(max_size=40))
 def test_what_was_sealed_opens(data: bytes, aad: bytes) -> None:
     keys = Keyring([OLD])
@@ -47,7 +46,6 @@ def test_it_opens_for_nothing_else(purpose: str, aad: bytes) -> None:
     assert unseal(keys, purpose, seal(keys, "thinking", b"x", AAD), aad) is None
 
 
-@settings(derandomize=True, max_examples=100)
 @given(st.integers(min_value=0), st.integers(min_value=0, max_value=7))
 def test_no_changed_bit_opens(place: int, bit: int) -> None:
     keys = Keyring([OLD])
@@ -56,7 +54,6 @@ def test_no_changed_bit_opens(place: int, bit: int) -> None:
     assert unseal(keys, "thinking", urlsafe_b64encode(data).decode(), AAD) is None
 
 
-@settings(derandomize=True, max_examples=100)
 @given(st.text() | st.binary().map(lambda data: urlsafe_b64encode(data).decode()))
 def test_no_text_makes_it_raise(text: str) -> None:
     assert unseal(Keyring([OLD]), "thinking", text, AAD) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
@@ -119,7 +119,6 @@ def test_a_long_value_is_cut():
     assert shown("a" * 500) == '"' + "a" * 55 + ' ..."'
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists), st.text())
 def test_a_shown_value_is_one_short_line(value, key):
     assert shown(value, key).isprintable()

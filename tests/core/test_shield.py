@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.dialogue import Dialogue, Text, ToolCall, ToolResult, ToolSpec, Turn
@@ -44,7 +44,6 @@ def dialogue_of(*texts: str) -> Dialogue:
     )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.lists(FRAGMENTS, min_size=1, max_size=3))
 def test_no_spelling_is_left_not_even_across_strings(texts: list[str]) -> None:
     dialogue = dialogue_of(*texts)
@@ -65,7 +64,6 @@ def test_no_spelling_is_left_not_even_across_strings(texts: list[str]) -> None:
     assert strings_of(restored) == strings_of(dialogue)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(st.lists(FRAGMENTS, min_size=1, max_size=2))
 def test_the_quick_look_never_says_no_wrongly(texts: list[str]) -> None:
     dialogue = dialogue_of(*texts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.stops import StopStrings
@@ -40,7 +40,6 @@ def oracle(text: str, stops: tuple[str, ...]) -> tuple[str, str | None]:
     return text, None
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
 @given(ALPHABET, STOPS, st.lists(st.integers(1, 5), max_size=10))
 def test_any_cutting_gives_what_the_definition_gives(
     text: str, stops: tuple[str, ...], sizes: list[int]
@@ -48,14 +47,12 @@ def test_any_cutting_gives_what_the_definition_gives(
     assert run(text, stops, sizes) == oracle(text, stops)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(ALPHABET, STOPS, st.lists(st.integers(1, 5), max_size=10))
 def test_include_keeps_the_match(text: str, stops: tuple[str, ...], sizes: list[int]) -> None:
     before, matched = oracle(text, stops)
     assert run(text, stops, sizes, include=True) == (before + (matched or ""), matched)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(ALPHABET, STOPS)
 def test_only_what_may_still_become_a_stop_is_held(text: str, stops: tuple[str, ...]) -> None:
     machine = StopStrings(stops)

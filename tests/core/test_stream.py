@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import ErrorKind
@@ -110,7 +110,6 @@ async def played(deltas, interval, **more):
 STEPS = st.lists(st.lists(st.integers(0, 25), min_size=1, max_size=3), min_size=1, max_size=12)
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
 @given(STEPS, st.sampled_from([0.0, 0.002]), st.booleans())
 def test_the_bytes_are_the_same(steps, interval, gathers):
     at, deltas = 0, []

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core import blocks, fingerprint, seeds
@@ -16,7 +16,6 @@ from tokenwire.core.token_schema import json_schema
 from tokenwire.core.wire import SseReader, Stamp, escape_breaks, json_text, sse
 
 ROOT = Path(__file__).parents[2]
-FAST = settings(derandomize=True, max_examples=150, deadline=None)
 
 
 def test_block_hash_vectors() -> None:
@@ -29,7 +28,6 @@ def test_block_hash_vectors() -> None:
     assert salted.hex() == "507facc4290a325a74c92e0c88cca0c77fb7e008c669202095396aefaf8a34be"
 
 
-@FAST
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=40), st.integers(1, 8))
 def test_only_full_blocks_have_an_identity(ids: list[int], size: int) -> None:
     root = blocks.root("r")
@@ -63,7 +61,6 @@ def test_seed_vectors(given: tuple[int, int], mixed: int) -> None:
     assert seeds.mix(*given) == mixed
 
 
-@FAST
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_choices_get_different_seeds(seed: int) -> None:
     mixed = [seeds.mix(seed, k) for k in range(8)]
@@ -72,7 +69,6 @@ def test_choices_get_different_seeds(seed: int) -> None:
     assert all(-(2**63) <= value < 2**63 for value in mixed)
 
 
-@FAST
 @given(st.text(), st.lists(st.integers(0, 30), max_size=6))
 def test_text_digest_is_the_same_for_every_cutting_and_can_be_saved(
     text: str, cuts: list[int]
@@ -128,7 +124,6 @@ EVENT = st.tuples(
 )
 
 
-@FAST
 @given(st.lists(EVENT, max_size=5), st.integers(1, 7))
 def test_sse_reads_back_from_any_cutting(events: list[tuple[str, str]], size: int) -> None:
     stream = b"".join(sse(data.encode(), name.encode() or None) for data, name in events)
@@ -165,7 +160,6 @@ AWKWARD = st.text(
 )
 
 
-@FAST
 @given(AWKWARD)
 def test_json_text_is_one_line_of_the_same_text(text: str) -> None:
     data = json_text(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import real_tokenizers
@@ -29,7 +29,6 @@ BITS = st.lists(
     st.sampled_from([*SPELLINGS, "<|im", "_end|>", "<", "hello ", "\n", "é 🌊", "user", "'\""]),
     max_size=5,
 ).map("".join)
-FAST = settings(derandomize=True, max_examples=60, deadline=None)
 
 
 def renderer(folder: Path, dialect: str = "auto") -> Renderer:
@@ -73,7 +72,6 @@ def specials(renderer: Renderer, dialogue: Dialogue) -> list[int]:
     return [id for id in renderer.prompt(dialogue, 0.0).ids if id in ids]
 
 
-@FAST
 @given(BITS, BITS, BITS)
 def test_client_text_never_makes_a_special_token(
     qwen3: Renderer, user: str, answer: str, result: str
@@ -83,7 +81,6 @@ def test_client_text_never_makes_a_special_token(
     assert specials(qwen3, talk("a" + user, "a" + answer, "a" + result)) == benign
 
 
-@FAST
 @given(BITS, BITS, BITS)
 def test_the_ids_spell_the_prompts_text_and_spans_cover_them(
     qwen3: Renderer, user: str, answer: str, result: str
@@ -157,7 +154,6 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Co
 
 
 @pytest.mark.torch
-@FAST
 @given(st.lists(WORDS, min_size=1, max_size=3))
 def test_ids_are_those_of_transformers(small: Renderer, reference: Any, texts: list[str]) -> None:
     roles = ["user", "assistant"]

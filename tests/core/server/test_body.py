@@ -6,17 +6,14 @@ import gzip
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.server.body import declared_length, inflate, is_gzip
 from tokenwire.core.server.carrier import join_headers
 
-quick = settings(derandomize=True, max_examples=60, deadline=None)
 
-
-@quick
 @given(st.lists(st.binary(max_size=300), max_size=5), st.integers(0, 600))
 def test_gzip_gives_all_of_the_content_or_413(members, limit):
     content = b"".join(members)
@@ -29,14 +26,12 @@ def test_gzip_gives_all_of_the_content_or_413(members, limit):
         assert caught.value.kind is ErrorKind.TOO_LARGE
 
 
-@quick
 @given(st.binary(max_size=200), st.integers(0, 100))
 def test_any_bytes_give_content_or_a_request_error(data, limit):
     with suppress(RequestError):
         assert len(inflate(data, limit)) <= limit
 
 
-@quick
 @given(st.binary(min_size=1, max_size=200), st.data())
 def test_a_cut_gzip_is_never_taken(content, data):
     whole = gzip.compress(content)
@@ -74,7 +69,6 @@ def test_no_coding_is_no_gzip():
     assert not is_gzip({"content-encoding": "identity"})
 
 
-@quick
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "cookie"]), st.text("xyz", max_size=3))))
 def test_joining_headers_loses_nothing_and_keeps_order(pairs):
     joined = join_headers(pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.events import Usage
@@ -16,7 +16,6 @@ from tokenwire.core.server.metrics import Metrics
 from tokenwire.core.server.tally import Series, Snapshot, Tally, merged
 from tokenwire.core.tokens import EngineCard, EngineStatus
 
-quick = settings(derandomize=True, max_examples=50, deadline=None)
 STARTED = CallStarted("r", "chat", "m", "default", True, 100, 0.0)
 NO_ITL = (0,) * (len(ITL_BOUNDS) + 1)
 
@@ -91,7 +90,6 @@ def test_a_cancelled_call_without_tokens_counts_as_one():
     assert "tokenwire_time_to_first_token_seconds_count" not in str(found)
 
 
-@quick
 @given(st.lists(st.floats(0, 100), max_size=30))
 def test_one_by_one_or_in_bulk_is_the_same(latencies):
     bounds = ITL_BOUNDS
@@ -114,7 +112,6 @@ series = st.builds(
 )
 
 
-@quick
 @given(st.lists(st.lists(series, max_size=4), max_size=4), st.randoms(use_true_random=False))
 def test_merging_ignores_order_and_grouping(parts, random):
     whole = sorted(merged(parts), key=repr)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import StoreError
@@ -276,7 +276,6 @@ def test_closed_it_refuses(path):
     run(check)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.binary(max_size=64))
 def test_any_bytes_decode_to_a_request_or_a_store_error(body):
     with suppress(StoreError):

@@ -27,10 +27,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from tests.examples import share
 from tests.plugins.dialects.reading import template_source
 from tokenwire.core.dialogue import Dialogue, Reasoning, Text, ToolCall, ToolResult, ToolSpec, Turn
 from tokenwire.core.errors import RequestError
@@ -99,15 +100,16 @@ class Covered(Struct, frozen=True):
     turns: st.SearchStrategy[Turn] | None = None
     """Instead of `turns(maker, covered)`."""
     tools: tuple[ToolSpec, ...] = TOOLS
-    examples: int = 12
 
 
 Law = Callable[[ParserMaker, Covered], None]
 
 
 def name_of(value: object) -> str:
-    """For pytest's ids."""
-    return value.template if isinstance(value, Covered) else getattr(value, "__name__", str(value))
+    """For pytest's ids, the same in every process."""
+    if isinstance(value, Covered):
+        return value.template
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 def strings(markers: tuple[str, ...]) -> st.SearchStrategy[str]:
@@ -244,7 +246,7 @@ def over_answers(
     own = template_of(covered)
     strategy = turns(maker, covered) if covered.turns is None else covered.turns
 
-    @settings(derandomize=True, max_examples=covered.examples, deadline=None, database=None)
+    @share(12)
     @given(strategy)
     def run(turn: Turn) -> None:
         before, text = answer(own, maker, covered, turn)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.host import Host, lone_services
@@ -56,7 +56,6 @@ def test_odd_states_are_refused_in_one_way_and_others_go_on(host: Host, name: st
         parser.push(Piece(character))
         states.append(msgspec.msgpack.encode(parser.save()))
 
-    @settings(max_examples=150, derandomize=True, database=None, deadline=None)
     @given(st.sampled_from(states), st.data())
     def check(saved: bytes, data: st.DataObject) -> None:
         state = spot = msgspec.msgpack.decode(saved)

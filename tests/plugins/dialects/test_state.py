@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
@@ -36,7 +36,6 @@ def states(maker: ParserMaker) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(data=st.data())
 def test_odd_states_are_refused_in_one_way(maker: ParserMaker, data: st.DataObject) -> None:
     state = data.draw(ODD | st.sampled_from(states(maker)))

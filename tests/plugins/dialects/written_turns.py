@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from tests.examples import share
 from tests.plugins.dialects.reading import call, read, reasoning, template_source, text
 from tokenwire.core.dialogue import Dialogue, Reasoning, Text, ToolCall, ToolSpec, Turn
 from tokenwire.core.prompt import Phase
@@ -77,7 +78,7 @@ def arguments(markers: tuple[str, ...], *, exact: bool) -> st.SearchStrategy[dic
     return st.dictionaries(keys, values, max_size=3)
 
 
-def check_written(family: Family, name: str, shown: Written, *, examples: int = 25) -> None:
+def check_written(family: Family, name: str, shown: Written) -> None:
     """What the template `name` writes of an answer is read as that answer, arguments to the
     letter (to the value where it does not write JSON)."""
     own = JinjaTemplate(template_source(name), Settings(), TOKENS)
@@ -99,7 +100,7 @@ def check_written(family: Family, name: str, shown: Written, *, examples: int = 
         whole = whole[: whole.rindex(shown.end)]
         return whole[whole.index(shown.head) + len(shown.head) :]
 
-    @settings(derandomize=True, max_examples=examples, deadline=None)
+    @share(25)
     @given(
         st.none() | texts if shown.thinks else st.none(),
         st.none() | texts,

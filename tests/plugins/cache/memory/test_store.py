@@ -6,7 +6,7 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import StoreError
@@ -140,7 +140,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
 @given(STEPS)
 def test_the_books_balance_whatever_happens(steps):
     async def check():

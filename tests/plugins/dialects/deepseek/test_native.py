@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.examples import share
 from tests.plugins.dialects import laws
 from tests.plugins.dialects.reading import call, read, reasoning, text
 from tokenwire.core.dialogue import (
@@ -57,7 +58,7 @@ def _as_shown(part: Part) -> Part:
 def test_rendered_turns_are_read_again(name: str) -> None:
     template, maker = NATIVE[name]
 
-    @settings(derandomize=True, max_examples=25, deadline=None, database=None)
+    @share(25)
     @given(laws.turns(maker, COVERED))
     def check(turn: Turn) -> None:
         before, written = laws.answer(template, maker, COVERED, turn)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.plugins.dialects.deepseek.oracle import dialogues, rendered
 from tokenwire.core.dialogue import Dialogue
@@ -14,7 +14,6 @@ TEMPLATES = {"deepseek_v4": DeepseekV4Template(), "deepseek_v41": DeepseekV41Tem
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
-@settings(max_examples=120, derandomize=True, deadline=None)
 @given(dialogue=dialogues())
 def test_rendering_equals_the_makers(name: str, dialogue: Dialogue) -> None:
     assert TEMPLATES[name].render(dialogue, 0.0).text == rendered(name, dialogue)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.dialects.reading import call, read, text
@@ -100,7 +100,6 @@ ESCAPED = st.lists(
 ).map("".join)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(ESCAPED, ESCAPED, ESCAPED)
 def test_whatever_is_escaped_a_name_can_be_sent_and_nothing_is_lost(key, name, value) -> None:
     answer = f'<tool_call>{{"{key}": 1, "name": "{name}", "arguments": {{"a": "{value}"}}}}'
@@ -125,7 +124,6 @@ PIECES = st.lists(
 )
 
 
-@settings(derandomize=True, max_examples=500, deadline=None)
 @given(PIECES, st.booleans(), st.booleans(), st.sampled_from(["content", "reasoning"]))
 def test_no_pieces_raise(pieces, parse_tools, reasons, phase) -> None:
     setup = ParserSetup(parse_tools=parse_tools, reasoning=reasons, phase=phase)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.dialects.reading import call, read, reasoning, template_source, text
@@ -82,7 +82,6 @@ def test_an_answer_survives_rendering_and_parsing(name: str) -> None:
 
     prompt = render()
 
-    @settings(derandomize=True, max_examples=40, deadline=None)
     @given(
         st.none() | thoughts if thinks else st.none(),
         st.none() | texts,
@@ -109,7 +108,6 @@ def test_an_answer_survives_rendering_and_parsing(name: str) -> None:
     check()
 
 
-@settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.lists(calls, min_size=1, max_size=3), st.integers(0, 400))
 def test_a_cut_answer_gives_a_beginning_of_it(called, end) -> None:
     own = ChatmlTemplate()

@@ -6,9 +6,10 @@ import datetime
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import share
 from tests.shared_files import shared
 from tokenwire.core.dialogue import (
     Dialogue,
@@ -131,13 +132,7 @@ def test_every_published_template_renders_as_the_reference_does(reference) -> No
     }
     rendered = set()
 
-    @settings(
-        derandomize=True,
-        max_examples=15,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @share(15)
     @given(dialogues())
     def check(dialogue: Dialogue) -> None:
         for name, template in templates.items():

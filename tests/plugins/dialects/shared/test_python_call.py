@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.dialects.shared.reader_runs import read_call
@@ -121,7 +121,6 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(st.dictionaries(st.sampled_from(("port", "day", "x_1", "é")), values, max_size=3))
 def test_what_python_writes_is_read(arguments: dict) -> None:
     text = f"[tide({', '.join(f'{key}={value!r}' for key, value in arguments.items())})]"
@@ -130,7 +129,6 @@ def test_what_python_writes_is_read(arguments: dict) -> None:
     assert json.loads(said) == arguments
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(
     ("[", "]", "(", ")", "{", "}", ",", ":", "=", "'", '"', "\\", "tide(", "day=", "1", "x", " ",
      "\n", "<", "'''", "\\u00", "r'", "True", ";", "é")), max_size=14).map("".join))  # fmt: skip

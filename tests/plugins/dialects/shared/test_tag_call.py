@@ -6,7 +6,7 @@ import json
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.dialects.shared.reader_runs import read_call
@@ -143,7 +143,6 @@ SAFE = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(SAFE, SAFE)
 def test_a_value_may_hold_anything(first: str, second: str) -> None:
     # Why the dots: at its end, and on a line of its own, markup may be the missing tag's successor.
@@ -166,7 +165,6 @@ def _ends(value: str) -> bool:
     return value.count("</parameter></parameter>") > 0
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from((
     "<function=", "f", ">", "<parameter=", "a", "\n", "</parameter>", "</function>", "x", "<",
     "</tool_call>", "<tool_call>", '{"b": 1}', " ",

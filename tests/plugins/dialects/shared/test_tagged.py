@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.dialects.laws import TOOLS, parts_of
@@ -139,7 +139,6 @@ BITS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.lists(BITS, max_size=9), st.booleans(), st.sampled_from(["content", "reasoning"]))
 def test_any_mixture_reads_the_same_however_it_is_cut(bits, parse_tools, phase) -> None:
     setup = ParserSetup(parse_tools=parse_tools, phase=phase)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.dialogue import ToolSpec
@@ -86,7 +86,6 @@ def test_values_printed_by_python_are_read(text: str, kinds: list[str], wanted: 
     assert convert(text, *kinds, python=True) == wanted
 
 
-@settings(derandomize=True, max_examples=150)
 @given(st.text(max_size=30) | st.text("0123456789.eE+-nulltrueTrueNone{}[]\" '\n", max_size=12))
 def test_a_string_is_never_changed(text: str) -> None:
     for python in (False, True):
@@ -94,13 +93,11 @@ def test_a_string_is_never_changed(text: str) -> None:
         json.loads(convert(text, *ANY, python=python))
 
 
-@settings(derandomize=True, max_examples=100)
 @given(st.integers() | st.booleans() | st.none() | st.lists(st.integers(), max_size=3))
 def test_an_untyped_parameter_keeps_every_json_value(value: object) -> None:
     assert convert(json.dumps(value), *ANY) == json.dumps(value)
 
 
-@settings(derandomize=True, max_examples=100)
 @given(st.text(max_size=20), st.sampled_from(sorted(ANY)), st.integers(0, 20))
 def test_what_is_left_at_a_cut_is_a_beginning(text: str, kind: str, end: int) -> None:
     value = TypedValue(frozenset({kind}))

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -81,7 +81,6 @@ def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SATISFIABLE = st.recursive(LEAVES, grown, max_leaves=6)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(SATISFIABLE)
 def test_a_schema_takes_the_instance_that_was_made_for_it(schema: Any) -> None:
     Draft202012Validator(schema).validate(instance(schema))
@@ -104,7 +103,6 @@ ANY = st.recursive(
 )
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(ANY)
 def test_whatever_the_schema_the_instance_is_right_or_there_is_none(schema: Any) -> None:
     try:
@@ -114,7 +112,6 @@ def test_whatever_the_schema_the_instance_is_right_or_there_is_none(schema: Any)
     Draft202012Validator(schema).validate(value)
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
 @given(ANY, st.recursive(SCALARS, lambda one: st.lists(one, max_size=2), max_leaves=4))
 def test_its_own_judgement_is_the_others(schema: Any, value: Any) -> None:
     assert takes(schema, value, schema) == Draft202012Validator(schema).is_valid(value)

@@ -90,9 +90,7 @@ class Pool(RuleBasedStateMachine):
 
 
 TestPool = Pool.TestCase
-TestPool.settings = settings(
-    max_examples=60, stateful_step_count=30, derandomize=True, deadline=None
-)
+TestPool.settings = settings(stateful_step_count=30)
 
 
 def test_the_deepest_block_of_a_chain_goes_first() -> None:

@@ -7,7 +7,7 @@ from base64 import b64encode
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.call import Hints, Identity
@@ -30,7 +30,6 @@ from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
 
-QUICK = settings(max_examples=150, derandomize=True, database=None, deadline=None)
 CODEC = ChatCompletions()
 CLIENT = ChatClient()
 USER = {"role": "user", "content": "x"}
@@ -515,7 +514,6 @@ def test_nul_and_awkward_text_pass_whole():
     )
 
 
-@QUICK
 @given(calls())
 def test_the_client_is_the_inverse(call):
     body = CLIENT.request(call).body
@@ -572,7 +570,6 @@ FIELDS = (
 )
 
 
-@QUICK
 @given(st.dictionaries(st.sampled_from(FIELDS), json_values, max_size=3))
 def test_fuzzed_fields_give_calls_or_request_errors(fields):
     try:
@@ -585,7 +582,6 @@ def test_fuzzed_fields_give_calls_or_request_errors(fields):
         assert call.model == "m"
 
 
-@QUICK
 @given(json_values, json_values)
 def test_fuzzed_messages_give_calls_or_request_errors(first, second):
     for messages in ([first], [USER, second], [{"role": "assistant", "tool_calls": [first]}]):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.wire import HttpRequest
@@ -225,7 +225,6 @@ def come_back(body: dict[str, Any]) -> Any:
     return msgspec.json.decode(written.body)
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(BODIES)
 def test_a_request_comes_back_as_it_was(body: dict[str, Any]) -> None:
     assert said(come_back(body)) == said(body)

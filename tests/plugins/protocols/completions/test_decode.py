@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import RequestError
@@ -74,7 +74,6 @@ BODIES = st.builds(
 
 
 @given(BODIES, st.sampled_from([None, "suffix", "best_of"]))
-@settings(max_examples=200, derandomize=True, deadline=None)
 def test_nothing_is_lost(body: dict[str, Any], more: str | None) -> None:
     """body -> call -> body -> call: the same call, and unknown fields as they were."""
     if more == "suffix" and not body.get("echo"):

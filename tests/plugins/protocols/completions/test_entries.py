@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf, nan
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.events import TokenLogprob
@@ -19,7 +19,6 @@ def token(data: bytes, logprob: float = -1.0, *top: TokenLogprob) -> TokenLogpro
 
 
 @given(BYTES)
-@settings(derandomize=True)
 def test_bytes_are_spelled_and_read_back(data: bytes) -> None:
     assert unspelled(spelled(data)) == data
 
@@ -30,7 +29,6 @@ def test_text_that_looks_like_bytes_is_text(text: str) -> None:
 
 
 @given(st.text(max_size=30), st.lists(st.integers(1, 5), max_size=30), st.integers(1, 7))
-@settings(derandomize=True, max_examples=200)
 def test_offsets_count_characters_and_never_fall(text: str, cuts: list[int], size: int) -> None:
     """Tokens of any cutting of the bytes; the text in one delta, and in several."""
     text = text.encode("utf-8", "replace").decode()

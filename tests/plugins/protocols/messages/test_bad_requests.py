@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import RequestError
@@ -220,9 +220,7 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-BOUNDED = settings(derandomize=True, deadline=None, max_examples=400)
 # Why: a third of the cases is enough for bytes, of which nearly none are JSON.
-FEWER = settings(derandomize=True, deadline=None, max_examples=150)
 
 
 def attempt(codec, body, headers=None):
@@ -239,13 +237,11 @@ def attempt(codec, body, headers=None):
 
 
 @given(st.binary(max_size=60), st.text(max_size=20))
-@FEWER
 def test_arbitrary_bytes(codec, body, beta):
     attempt(codec, body, {"anthropic-beta": beta})
 
 
 @given(st.data())
-@FEWER
 def test_valid_bytes_with_damage(codec, data):
     body = bytearray(msgspec.json.encode(VALID))
     for _ in range(data.draw(st.integers(1, 3))):
@@ -255,7 +251,6 @@ def test_valid_bytes_with_damage(codec, data):
 
 
 @given(st.data())
-@BOUNDED
 def test_valid_bodies_with_a_changed_value(codec, data):
     body = msgspec.json.decode(msgspec.json.encode(VALID))
     place = body
@@ -271,7 +266,6 @@ def test_valid_bodies_with_a_changed_value(codec, data):
 
 
 @given(JSON, st.dictionaries(st.sampled_from(sorted(VALID)), JSON, max_size=4))
-@BOUNDED
 def test_any_json(codec, value, fields):
     attempt(codec, msgspec.json.encode(value))
     attempt(codec, msgspec.json.encode({**VALID, **fields}))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.call import Call, Count
@@ -172,7 +172,6 @@ def said(value: Any, *, top: bool = True) -> Any:
     return value
 
 
-@settings(derandomize=True, max_examples=200, deadline=None)
 @given(body=BODIES)
 def test_a_request_comes_back_as_it_was(codec: MessagesCodec, body: dict[str, Any]) -> None:
     if "format" in body.get("output_config", {}):

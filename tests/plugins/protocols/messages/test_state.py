@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.call import Call, Output
@@ -39,7 +39,6 @@ def answers(draw):
 
 @pytest.mark.parametrize("stream", [True, False])
 @given(events=answers())
-@settings(derandomize=True, deadline=None, max_examples=60)
 def test_restored_at_every_event(codec, stamp, stream, events):
     call = Call("m", Dialogue(()), output=Output(stream=stream))
     whole = codec.reply(call, stamp)
@@ -76,7 +75,6 @@ def test_what_is_no_state(codec, stamp, state, stream):
 
 
 @given(events=answers())
-@settings(derandomize=True, deadline=None, max_examples=60)
 def test_interleaved_replies_share_nothing(codec, stamp, events):
     call = Call("m", Dialogue(()), output=Output(stream=True))
     alone = codec.reply(call, stamp)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
@@ -101,7 +101,6 @@ def test_the_order_of_events() -> None:
     assert statuses == ["in_progress", "completed"] * 2
 
 
-@settings(derandomize=True, max_examples=40, suppress_health_check=list(HealthCheck))
 @given(event_streams(Shape(logprobs=True, custom=True, details=True)))
 def test_whatever_is_said_is_what_the_sdk_knows(events: list[Event]) -> None:
     fields = {"include": ["message.output_text.logprobs", "reasoning.encrypted_content"]}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.errors import RequestError
@@ -125,7 +125,6 @@ def test_what_cannot_be_meant_is_refused(path: str, query: str) -> None:
     assert refused.value.param in ("starting_after", "limit", "order")
 
 
-@settings(derandomize=True, max_examples=200)
 @given(
     st.sampled_from([route for route in CODEC.routes if route.path != "/v1/responses"]),
     st.text(max_size=20),

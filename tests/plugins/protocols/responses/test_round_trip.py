@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from msgspec.structs import asdict
 
 from tokenwire.core.call import Call
@@ -23,9 +23,6 @@ BODIES = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(BODIES)
 
 CODEC = Responses(Keyring([b"k" * 16]))
-QUICK = settings(
-    derandomize=True, max_examples=150, deadline=None, suppress_health_check=list(HealthCheck)
-)
 
 
 def decode(body: Any) -> Call:
@@ -41,13 +38,11 @@ def again(call: Call) -> bytes:
     return client.request(call).body
 
 
-@QUICK
 @given(BODIES.bodies())
 def test_a_body_comes_back_as_it_was(body: Any) -> None:
     assert json.loads(again(decode(body))) == body
 
 
-@QUICK
 @given(BODIES.bodies())
 def test_its_meaning_alone_says_the_same(body: Any) -> None:
     """As a call of any protocol, without what was kept of the body."""
@@ -59,7 +54,6 @@ def test_its_meaning_alone_says_the_same(body: Any) -> None:
         assert second[name] == first[name], name
 
 
-@QUICK
 @given(calls())
 def test_calls_of_other_protocols_are_said_in_these_words(call: Call) -> None:
     told = decode(again(call))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.plugins.tokenizers.hf.real import NAMES, loaded
@@ -37,7 +37,6 @@ def test_text_is_the_sum_of_its_segments(name):
     cuts = tokenizer.cuts[:6]
     assert cuts
 
-    @settings(derandomize=True, max_examples=60, deadline=None)
     @given(st.lists(st.sampled_from([*BITS, *cuts]) | st.text(max_size=6), max_size=30))
     def check(bits):
         text = "".join(bits)
@@ -60,7 +59,6 @@ def test_long_text_is_the_sum_of_its_chunks(name):
         assert tokenizer.breaks is None
         return
 
-    @settings(derandomize=True, max_examples=60, deadline=None)
     @given(st.lists(st.sampled_from(BITS) | st.text(max_size=9), max_size=40))
     def check(bits):
         text = "".join(bits)

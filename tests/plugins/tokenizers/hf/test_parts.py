@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -66,7 +66,6 @@ def test_a_decoder_that_cannot_be_streamed_is_refused_in_words():
             spelling({"type": "Sequence", "decoders": [step]})
 
 
-@settings(max_examples=300, derandomize=True, database=None, deadline=None)
 @given(st.lists(st.text("ab|.", max_size=4), max_size=12), st.text("ab|.x", max_size=20))
 def test_the_tree_of_words_finds_what_trying_the_longest_first_finds(words, text):
     longest_first = sorted({word for word in words if word}, key=len, reverse=True)
