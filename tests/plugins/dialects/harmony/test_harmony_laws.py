@@ -29,11 +29,12 @@ PUBLISHED = st.one_of(
 )
 """It shows one call, behind reasoning or a text that it takes for reasoning."""
 OURS = st.builds(
-    lambda thought, text, calls: Turn("assistant", (*thought, *text, *calls)),
+    lambda thought, text, calls: Turn("assistant", (*(thought if calls else ()), *text, *calls)),
     st.lists(OUTSIDE.map(Reasoning), max_size=1),
     st.lists(OUTSIDE.map(Text), min_size=1, max_size=1),
     st.lists(CALLS, max_size=3),
 )
+"""It shows no reasoning of an answer that calls nothing."""
 
 
 class Ours(laws.Covered, frozen=True):
