@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Final, TypeVar
+from collections.abc import Iterable
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ from tokenwire.core.errors import RequestError
 __all__ = ("MAX_DEPTH", "check_depth", "read_object", "to_struct")
 
 T = TypeVar("T")
+Container: TypeAlias = dict[str, object] | list[object]
 
 MAX_DEPTH: Final = 128
 """Objects and arrays within one another, the outermost included."""
@@ -54,21 +56,28 @@ def read_object(body: bytes) -> dict[str, object]:
     """The body's object, decoded without types. Raises RequestError: what is wrong, and where."""
     if body.startswith(b"\xef\xbb\xbf"):
         body = body[3:]  # Why: RFC 8259, 8.1 lets a reader ignore a byte order mark.
-    outside = _outside_strings(body)
-    if _is_too_deep(outside):
-        raise RequestError(
-            f"the body is nested deeper than {MAX_DEPTH} objects and arrays", code="too_deep"
-        )
     try:
         value = _untyped.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        outside = _outside_strings(body)
+        if _is_too_deep(outside):
+            raise _too_deep() from None
         raise RequestError(_fault(body, outside, error), code="invalid_json") from None
+    keys, depth = _keys_and_depth(value)
+    if depth > MAX_DEPTH:
+        raise _too_deep()
     if type(value) is not dict:
         raise RequestError(f"the body must be a JSON object, not {_kind(value)}")
     # Why: outside strings a colon follows each key and stands nowhere else.
-    if outside.count(b":") != _count_keys(value):
+    if keys != _most_keys(body) and keys != _outside_strings(body).count(b":"):
         _refuse_duplicates(body)
     return value
+
+
+def _too_deep() -> RequestError:
+    return RequestError(
+        f"the body is nested deeper than {MAX_DEPTH} objects and arrays", code="too_deep"
+    )
 
 
 def check_depth(text: str, *, param: str) -> None:
@@ -108,6 +117,26 @@ def _outside_strings(body: bytes) -> bytes:
     return b"".join(body.split(b'"')[::2])
 
 
+def _most_keys(body: bytes) -> int:
+    """A number of keys that sound JSON text has not more of, quickly found; -1: it is not plain.
+
+    A key ends in `":`. What stands before a colon is looked at: a quote that no backslash escapes
+    ends a key, or begins a string that begins with a colon. Not plain: white space between the
+    two, and a backslash that may be escaped itself.
+    """
+    before = Counter([part[-3:] for part in body.split(b":")[:-1]])
+    keys = 0
+    for end, count in before.items():
+        if end[-1:] == b'"':
+            if end[-2:-1] != b"\\":
+                keys += count
+            elif end[-3:-2] == b"\\":
+                return -1
+        elif end[-1:].isspace() and (end.isspace() or end.rstrip()[-1:] == b'"'):
+            return -1
+    return keys
+
+
 def _is_too_deep(outside: bytes) -> bool:
     """Each pass takes the innermost brackets away, and one level with them.
 
@@ -131,20 +160,27 @@ def _is_too_deep(outside: bytes) -> bool:
     return False
 
 
-def _count_keys(root: dict[str, object]) -> int:
-    total = 0
-    stack: list[object] = [root]
-    while stack:
-        value = stack.pop()
-        if type(value) is dict:
-            total += len(value)
-            stack.extend([item for item in value.values() if type(item) in _CONTAINERS])
-        elif type(value) is list:
-            stack.extend([item for item in value if type(item) in _CONTAINERS])
-    return total
-
-
-_CONTAINERS: Final = frozenset((dict, list))
+def _keys_and_depth(root: object) -> tuple[int, int]:
+    """How many keys all objects have, and how many containers stand within one another: up to one
+    more than MAX_DEPTH, where it stops."""
+    keys = depth = 0
+    level: list[Container] = []
+    if isinstance(root, dict | list):
+        level.append(root)
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        below: list[Container] = []
+        for value in level:
+            items: Iterable[object] = value
+            if isinstance(value, dict):
+                keys += len(value)
+                items = value.values()
+            for item in items:
+                kind = type(item)
+                if kind is dict or kind is list:
+                    below.append(item)  # type: ignore[arg-type]
+        level = below
+    return keys, depth
 
 
 class _Twice(dict[str, object]):
