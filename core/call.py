@@ -60,6 +60,8 @@ class Sampling(Struct, frozen=True):
     """int64. None: the gateway fills one in, which does not count as sent by the client."""
     logit_bias: Mapping[int, float] = NO_BIAS
     allowed_ids: tuple[int, ...] = ()
+    bad_words: tuple[str, ...] = ()
+    """Non-empty; no token that spells one of them, alone or behind a space, is chosen."""
 
 
 class Stopping(Struct, frozen=True):
@@ -87,9 +89,16 @@ class Output(Struct, frozen=True):
     """Answer in ids: the events are Logprobs alone (NaN where none were asked for), no text."""
     logprobs: int | None = None
     """None: none. k: the chosen token's and the k likeliest (0: the chosen alone)."""
+    logprob_ids: tuple[int, ...] = ()
+    """Beside the likeliest tokens always these; only with `logprobs`."""
     prompt_logprobs: int | None = None
     echo: bool = False
-    """Put the prompt's text, with its log probabilities where asked for, before each answer."""
+    """Put the prompt's text, with its log probabilities where asked for, before each answer; where
+    there is a dialogue, the text of its last turn if that is the assistant's."""
+    token_ids: bool = False
+    """Say the prompt's ids, and those of all that was generated, beside the text."""
+    inline_reasoning: bool = False
+    """Reasoning is text of the answer, between the markers that the model wrote around it."""
     stream: bool = False
     usage: bool = True
     """For streams of protocols that send usage only when asked."""
@@ -184,6 +193,8 @@ class Call(Struct, frozen=True):
     """Set only by codecs whose replies are `KeptReply`."""
     truncate: bool = False
     """Leave out the oldest turns where the prompt would not fit, instead of refusing it."""
+    last_tokens: int | None = None
+    """Of a longer prompt only so many of its last tokens are asked; -1: as many as fit."""
 
     def resolve(self, found: Mapping[Need, object]) -> Call:
         """The call with its needs met. Codecs whose calls have needs return a subclass."""

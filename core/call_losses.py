@@ -52,6 +52,7 @@ def bare(call: Call) -> Call:
         annotations=call.annotations,
         keeping=keeping,
         truncate=call.truncate,
+        last_tokens=call.last_tokens,
     )
 
 
@@ -86,6 +87,12 @@ def _raw(call: Call) -> Call:
 def _limited(call: Call) -> Call:
     limit = call.stopping.max_tokens or CLOSED_LIMIT
     return replace(call, stopping=replace(call.stopping, max_tokens=limit))
+
+
+def _echoed_logprobs(call: Call) -> Call:
+    output = call.output
+    scores = output.logprobs if output.echo else None
+    return replace(call, output=replace(output, prompt_logprobs=scores))
 
 
 def _sign(call: Call) -> Call:
@@ -165,6 +172,7 @@ CALL_LOSSES: Final[Mapping[str, CallLoss]] = {
     "seed": CallLoss("the seed", _fields("sampling", seed=None)),
     "logit_bias": CallLoss("biases of single tokens", _fields("sampling", logit_bias={})),
     "allowed_ids": CallLoss("which tokens are allowed", _fields("sampling", allowed_ids=())),
+    "bad_words": CallLoss("words that are not to be said", _fields("sampling", bad_words=())),
     "open_limit": CallLoss(
         f"that the answer may be as long as there is room: the limit becomes {CLOSED_LIMIT} tokens",
         _limited,
@@ -186,6 +194,17 @@ CALL_LOSSES: Final[Mapping[str, CallLoss]] = {
     "echo": CallLoss(
         "the prompt before the answer, and its log probabilities",
         _fields("output", echo=False, prompt_logprobs=None),
+    ),
+    "prompt_logprobs": CallLoss(
+        "log probabilities of a prompt that is not echoed, or others than the answer's",
+        _echoed_logprobs,
+    ),
+    "token_reports": CallLoss(
+        "token ids beside the text, and log probabilities of tokens that are named",
+        _fields("output", token_ids=False, logprob_ids=()),
+    ),
+    "inline_reasoning": CallLoss(
+        "reasoning in the text of the answer", _fields("output", inline_reasoning=False)
     ),
     "no_usage": CallLoss(
         "a stream without usage: there always is one", _fields("output", usage=True)
@@ -210,6 +229,9 @@ CALL_LOSSES: Final[Mapping[str, CallLoss]] = {
         "to leave out the oldest turns where the prompt is too long",
         lambda call: replace(call, truncate=False),
     ),
+    "last_tokens": CallLoss(
+        "to cut the prompt at its beginning", lambda call: replace(call, last_tokens=None)
+    ),
     "annotations": CallLoss(
         "words to the engine beside the call", lambda call: replace(call, annotations={})
     ),
@@ -221,6 +243,10 @@ CALL_LOSSES: Final[Mapping[str, CallLoss]] = {
     "continue_final": CallLoss(
         "that the last turn is to be gone on with",
         _dialogue(lambda dialogue: replace(dialogue, continue_final=False)),
+    ),
+    "generation_prompt": CallLoss(
+        "that the prompt ends with the last turn",
+        _dialogue(lambda dialogue: replace(dialogue, generation_prompt=True)),
     ),
     **{name: CallLoss(what, _dialogue(lose)) for name, (what, lose) in TURN_LOSSES.items()},
     "custom": CallLoss(

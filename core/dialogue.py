@@ -186,3 +186,5 @@ class Dialogue(Struct, frozen=True):
     continue_final: bool = False
     """The last assistant turn is a beginning that the model goes on with."""
     extra: Extra = NO_EXTRA
+    generation_prompt: bool = True
+    """False: the prompt ends with the last turn, and the model begins the next one itself."""

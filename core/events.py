@@ -47,6 +47,10 @@ class Started(Struct, frozen=True, tag="started"):
     """Newly computed ones that the client marked to be kept."""
     cache_creation_long_tokens: int = 0
     """Of those, the ones to be kept longer than five minutes."""
+    prompt_ids: tuple[int, ...] = ()
+    """Where the call asks for token ids."""
+    prompt_logprobs: tuple[TokenLogprob | None, ...] = ()
+    """One a prompt token where the call asks for them; the first has none."""
 
 
 class PartStart(Struct, frozen=True, tag="part_start"):
@@ -96,6 +100,9 @@ class Logprobs(Struct, frozen=True, tag="logprobs"):
 
     choice: int
     tokens: tuple[TokenLogprob, ...]
+    ids: tuple[int, ...] = ()
+    """Where the call asks for token ids: those generated since the last event that had any, be they
+    text or not."""
 
 
 class Finished(Struct, frozen=True, tag="finished"):

@@ -191,7 +191,7 @@ class Flow:
         prompt = (
             prompts[0] if prompts else await model.prompt(call, stamp.time, tail=tail, spans=keeps)
         )
-        if call.truncate:
+        if call.truncate or call.last_tokens is not None:
             render = partial(model.prompt, now=stamp.time, tail=tail, spans=keeps)
             call, prompt = await fitted(call, prompt, model.jobs.context_length(card), render)
         if self._recent is not None:

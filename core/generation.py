@@ -16,6 +16,7 @@ from tokenwire.core.echo import Echo
 from tokenwire.core.events import Event, Failed, Started, Usage
 from tokenwire.core.failures import INTERNAL, failure
 from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.token_report import Report
 from tokenwire.core.tokens import (
     Counts,
     Finish,
@@ -82,11 +83,16 @@ class History:
 class ChoiceDecoder(Protocol):
     """One choice's ids to events; `decoder.Decoder` says more."""
 
-    generated: int
-    """Tokens that count."""
-    reasoning_tokens: int
-    stopped: str | None
-    """Set when no more ids are wanted."""
+    @property
+    def generated(self) -> int:
+        """Tokens that count."""
+
+    @property
+    def reasoning_tokens(self) -> int: ...
+
+    @property
+    def stopped(self) -> str | None:
+        """Set when no more ids are wanted."""
 
     def push(self, ids: Sequence[int], logprobs: Sequence[IdLogprobs] = ()) -> list[Event]: ...
 
@@ -112,6 +118,7 @@ class Generation:
         "_per_prompt",
         "_pins",
         "_plainly",
+        "_report",
         "_started",
         "computed_tokens",
         "failed",
@@ -129,14 +136,17 @@ class Generation:
         prompts: int = 1,
         echoes: Sequence[Echo] = (),
         pins: Sequence[KvPin] = (),
+        report: Report | None = None,
     ) -> None:
         """`prompts` have equally many of the choices each, in their order; `echoes`: one a prompt,
-        or none; `pins`: what of the first prompt the client marked to be kept."""
+        or none; `pins`: what of the first prompt the client marked to be kept; `report`: what to
+        tell of its tokens."""
         self._decoders = decoders
         self._fingerprint = fingerprint
         self._per_prompt = len(decoders) // prompts
         self._echoes = echoes
         self._pins = pins
+        self._report = report
         self._counts = [NO_COUNTS] * prompts
         self._histories = [History() for _ in decoders]
         self._finished = [False] * len(decoders)
@@ -188,7 +198,10 @@ class Generation:
             counts = self._counts[choice // self._per_prompt]
             self.computed_tokens = counts.computed
             made, long = stored(self._pins, counts.cached)
-            events.append(Started(counts.prompt, counts.cached, self._fingerprint, made, long))
+            begun = Started(counts.prompt, counts.cached, self._fingerprint, made, long)
+            if self._report is not None:
+                begun = self._report.fill(begun, delta.prompt_logprobs)
+            events.append(begun)
         decoder = self._decoders[choice]
         if self._echoes and delta.at == 0 and not self._histories[choice].has_begun:
             self._histories[choice].has_begun = True

@@ -7,6 +7,7 @@ from typing import final
 
 from msgspec import Struct
 
+from tokenwire.core.bad_words import BANNED, banned_ids
 from tokenwire.core.call import Call, Sampling
 from tokenwire.core.constraints import held, offered
 from tokenwire.core.dialogue import Dialogue
@@ -53,6 +54,7 @@ class JobBuilder:
         context_length: int | None = None,
     ) -> None:
         self._model = model
+        self._tokenizer = tokenizer
         self._parser = parser
         self._defaults = _defaults(defaults)
         self._context = context_length
@@ -89,10 +91,7 @@ class JobBuilder:
                 param="messages",
                 code="context_length_exceeded",
             )
-        if call.output.logprobs is not None and not card.can("logprobs"):
-            raise RequestError(
-                f"model {self._model!r} cannot give log probabilities", param="logprobs"
-            )
+        logprobs = self._logprobs(call, card)
         self._check_ids(call, card)
         ignored: list[str] = []
         spellings = self._stop_spellings(call)
@@ -114,9 +113,7 @@ class JobBuilder:
             stopping=stopping,
             reasoning=self._budget(call, prompt, card, ignored, follow=constraint is not None),
             constraint=constraint,
-            logprobs=None
-            if call.output.logprobs is None
-            else LogprobSettings(top=call.output.logprobs, prompt=call.output.prompt_logprobs),
+            logprobs=logprobs,
             kv=KvSettings(salt=_salt(call), pins=self._pins(call, prompt, card, ignored)),
             priority=call.hints.priority,
             deadline_ms=call.hints.deadline_ms,
@@ -144,9 +141,25 @@ class JobBuilder:
                 pins[tokens] = max(pins.get(tokens) or 0, mark.ttl_s or 0) or None
         return tuple(KvPin(tokens, ttl_s) for tokens, ttl_s in pins.items())
 
+    def _logprobs(self, call: Call, card: EngineCard) -> LogprobSettings | None:
+        output = call.output
+        needed = {"logprobs": output.logprobs, "prompt_logprobs": output.prompt_logprobs}
+        asked = [name for name, count in needed.items() if count is not None]
+        for name in asked:
+            if not (card.can(name) and card.can("logprobs")):
+                of = "" if name == "logprobs" else " of a prompt"
+                raise RequestError(
+                    f"model {self._model!r} cannot give log probabilities{of}", param=name
+                )
+        if not asked:
+            return None
+        ids = TokenIds(output.logprob_ids) if output.logprob_ids else NO_IDS
+        return LogprobSettings(top=output.logprobs or 0, ids=ids, prompt=output.prompt_logprobs)
+
     def _check_ids(self, call: Call, card: EngineCard) -> None:
         """Ids that a client names must be the model's."""
         named = {
+            "logprob_token_ids": call.output.logprob_ids,
             "logit_bias": call.sampling.logit_bias,
             "allowed_token_ids": call.sampling.allowed_ids,
             "stop_token_ids": call.stopping.ids,
@@ -186,6 +199,12 @@ class JobBuilder:
                 values[name] = TokenIds(value) if name == "allowed_ids" else value
             else:
                 ignored.append(name)
+        if asked.bad_words and not card.can("logit_bias"):
+            ignored.append("bad_words")
+        elif asked.bad_words:
+            banned, is_whole = banned_ids(asked.bad_words, self._tokenizer)
+            values["logit_bias"] = {**asked.logit_bias, **dict.fromkeys(banned, BANNED)}
+            ignored += () if is_whole else ("bad_words",)
         values["seed"] = asked.seed if asked.seed is not None else seed
         if asked.seed is not None and not card.can("seed"):
             ignored.append("seed")

@@ -139,7 +139,7 @@ class Lookups:
         call = await self._needs.meet(replace(call, identity=asked), model)
         render = partial(model.prompt, now=stamp.time, spans=spans)
         prompt = await render(call)
-        if call.truncate:
+        if call.truncate or call.last_tokens is not None:
             prompt = (await fitted(call, prompt, model.info().context_length, render))[1]
         return (prompt,)
 

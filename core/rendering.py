@@ -77,6 +77,12 @@ class Renderer:
 
     def render(self, dialogue: Dialogue, now: float, *, tail: str = "") -> Rendered:
         """The text. `tail` is put at its end unless it already ends so."""
+        if not dialogue.generation_prompt and not self._template.is_open_ended:
+            raise RequestError(
+                f"model {self._model!r} cannot be asked without the beginning of its answer",
+                param="add_generation_prompt",
+                code="unsupported_value",
+            )
         dialogue = as_functions(self._plain_documents(dialogue))
         dialogue = lift_reasoning(
             dialogue, self._parser.reasoning_start, self._parser.reasoning_end

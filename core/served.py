@@ -15,7 +15,8 @@ from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
 from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
-from tokenwire.core.generation import Generation
+from tokenwire.core.generation import ChoiceDecoder, Generation
+from tokenwire.core.inline_reasoning import InlineReasoning
 from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.ports.tokenizer import Tokenizer
@@ -25,6 +26,7 @@ from tokenwire.core.raw_calls import RawCalls
 from tokenwire.core.rendering import Renderer
 from tokenwire.core.splice import Splicer
 from tokenwire.core.token_history import TokenHistory
+from tokenwire.core.token_report import Report, Telling
 
 __all__ = ("INLINE_CHARACTERS", "AbsentModel", "ServedModel")
 
@@ -187,20 +189,31 @@ class ServedModel:
             parallel_calls=dialogue.tool_choice.parallel,
             custom_tools=frozenset(tool.name for tool in dialogue.tools if tool.custom),
         )
-        decoders = [
-            Decoder(
-                setup,
-                choice,
-                self._parser.parser(
-                    ParserSetup(
-                        choice=choice,
-                        phase=prompt.phase,
-                        tools=dialogue.tools,
-                        parse_tools=bool(dialogue.tools) and dialogue.tool_choice.mode != "none",
-                        reasoning=dialogue.reasoning.mode != "off",
-                    )
-                ),
+        decoders: list[ChoiceDecoder] = []
+        for choice in range(call.output.n):
+            own = ParserSetup(
+                choice=choice,
+                phase=prompt.phase,
+                tools=dialogue.tools,
+                parse_tools=bool(dialogue.tools) and dialogue.tool_choice.mode != "none",
+                reasoning=dialogue.reasoning.mode != "off",
             )
-            for choice in range(call.output.n)
-        ]
-        return Generation(decoders, prompt.fingerprint, pins=planned.job.kv.pins)
+            maker = self._parser
+            parser = maker.parser(own)
+            if call.output.inline_reasoning:
+                start, end = maker.reasoning_start, maker.reasoning_end
+                parser = InlineReasoning(parser, choice, start, end)
+            decoder = Decoder(setup, choice, parser)
+            decoders.append(Telling(decoder) if call.output.token_ids else decoder)
+        return Generation(
+            decoders,
+            prompt.fingerprint,
+            pins=planned.job.kv.pins,
+            report=self._report(call, prompt),
+        )
+
+    def _report(self, call: Call, prompt: Prompt) -> Report | None:
+        asks_ids, scores = call.output.token_ids, call.output.prompt_logprobs is not None
+        if not (asks_ids or scores):
+            return None
+        return Report(self._tokenizer, prompt.ids if asks_ids else None, logprobs=scores)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tokenwire.core.call import Call
 from tokenwire.core.dialogue import Turn
 from tokenwire.core.prompt import Prompt
+from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("beginnings", "fitted")
 
@@ -27,8 +28,11 @@ async def fitted(
     call: Call, prompt: Prompt, context: int, render: Callable[[Call], Awaitable[Prompt]]
 ) -> tuple[Call, Prompt]:
     """The call with as few turns left out as will do, and its prompt. As it was, where it fits or
-    where nothing helps. What was left out is named among the ignored, as "input[:N]"."""
+    where nothing helps. What was left out is named among the ignored, as "input[:N]". A call that
+    asks for the last tokens has no turn left out: its prompt is cut wherever that is."""
     room = context - min(call.stopping.max_tokens or ANSWER_TOKENS, context // 4)
+    if call.last_tokens is not None:
+        return call, _last(prompt, room if call.last_tokens < 0 else call.last_tokens)
     if not call.truncate or len(prompt.ids) <= room:
         return call, prompt
     turns = call.dialogue.turns
@@ -54,6 +58,14 @@ async def fitted(
             if middle == len(starts) - 1 and len(tried.ids) < context:
                 best = (shorter, tried)
     return best or (call, prompt)
+
+
+def _last(prompt: Prompt, count: int) -> Prompt:
+    """The prompt with its last `count` ids alone: what is known by place in it is no longer so."""
+    if len(prompt.ids) <= count:
+        return prompt
+    ids = TokenIds(prompt.ids[-count:])
+    return replace(prompt, ids=ids, spans=(), marks=(), history=None, trace=None)
 
 
 def _front(turns: Sequence[Turn]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -36,6 +36,8 @@ class Template(ABC):
 
     source: str = ""
     """What the fingerprint is taken over; "" where the template is code (then its version)."""
+    is_open_ended: ClassVar[bool] = False
+    """Whether it can leave out the beginning of the answer (`Dialogue.generation_prompt`)."""
 
     @abstractmethod
     def render(self, dialogue: Dialogue, now: float) -> Segments:

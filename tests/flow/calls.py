@@ -64,6 +64,7 @@ SAMPLING = st.builds(
     seed=maybe(0, -7),
     logit_bias=st.sampled_from([{}, {5: -1.5}]),
     allowed_ids=IDS,
+    bad_words=st.sampled_from([(), ("tide",)]),
 )
 STOPPING = st.builds(
     Stopping,
@@ -87,8 +88,11 @@ def outputs(draw: st.DrawFn) -> Output:
         ids=draw(st.booleans()),
         best_of=None if stream else draw(maybe(n + 1)),
         logprobs=logprobs,
-        prompt_logprobs=logprobs if echo else None,
+        logprob_ids=() if logprobs is None else draw(IDS),
+        prompt_logprobs=draw(maybe(0, 2)),
         echo=echo,
+        token_ids=draw(st.booleans()),
+        inline_reasoning=draw(st.booleans()),
         stream=stream,
         usage=usage,
         continuous_usage=usage and stream and draw(st.booleans()),
@@ -122,9 +126,11 @@ def turns(draw: st.DrawFn, customs: frozenset[str]) -> list[Turn]:
         found.insert(0, Turn(draw(st.sampled_from(["system", "developer"])), (Text(draw(WORD)),)))
     for role in draw(st.lists(st.sampled_from(ROLES), max_size=4)):
         if role == "tool":
-            if made:
-                answered = draw(st.lists(st.sampled_from(made), min_size=1, max_size=2))
-                found.append(Turn("tool", tuple(draw(results(call)) for call in answered)))
+            if not made:  # Why: else few calls would have a result.
+                made.append(ToolCall("call_0", NAMES[0], "{}", custom=NAMES[0] in customs))
+                found.append(Turn("assistant", (made[0],)))
+            answered = draw(st.lists(st.sampled_from(made), min_size=1, max_size=2))
+            found.append(Turn("tool", tuple(draw(results(call)) for call in answered)))
         elif role == "assistant":
             parts: list[Any] = []
             for kind in draw(st.lists(st.sampled_from(["text", "thought", "call"]), max_size=3)):
@@ -203,6 +209,7 @@ def dialogues(draw: st.DrawFn) -> Dialogue:
     specs = draw(tools())
     customs = frozenset(spec.name for spec in specs if spec.custom)
     said = draw(turns(customs))
+    goes_on = said[-1].role == "assistant" and draw(st.booleans())
     return Dialogue(
         tuple(said),
         tools=specs,
@@ -210,7 +217,8 @@ def dialogues(draw: st.DrawFn) -> Dialogue:
         response_format=draw(FORMATS),
         reasoning=draw(WISHES),
         template_args=draw(st.sampled_from([{}, {"x": 1}])),
-        continue_final=said[-1].role == "assistant" and draw(st.booleans()),
+        continue_final=goes_on,
+        generation_prompt=goes_on or draw(st.booleans()),
     )
 
 
@@ -234,6 +242,7 @@ def calls(draw: st.DrawFn) -> Call:
         keeping=draw(maybe(Keeping(), Keeping(store=False), Keeping(background=True))),
         annotations=draw(st.sampled_from([{}, {"a": "b"}])),
         truncate=draw(st.booleans()),
+        last_tokens=draw(maybe(-1, 9)),
     )
 
 

@@ -43,6 +43,7 @@ class ChatmlTemplate(Template):
     """System and developer turns are joined at the front."""
 
     source = "chatml 1"
+    is_open_ended = True
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         if not dialogue.turns:
@@ -64,7 +65,7 @@ def _dialogue(dialogue: Dialogue) -> Iterator[Segment]:
             yield from _user(turn, k, dialogue)
         if not (k == last and dialogue.continue_final):
             yield from (END, NEWLINE)
-    if not dialogue.continue_final:
+    if not dialogue.continue_final and dialogue.generation_prompt:
         yield from (START, Segment("assistant\n", "template"))
         if dialogue.reasoning.mode == "off":
             yield Segment("<think>\n\n</think>\n\n", "template")

@@ -42,6 +42,8 @@ MAX_FORMAT: Final = 256
 class JinjaTemplate(Template):
     """A compiled template and what it can take. Safe to use from threads."""
 
+    is_open_ended = True
+
     def __init__(
         self, source: str, settings: Settings, special_tokens: Mapping[str, str] | None = None
     ) -> None:
@@ -70,7 +72,8 @@ class JinjaTemplate(Template):
         messages = to_messages(dialogue, habits)
         tools = to_tools(dialogue.tools, habits)
         if not dialogue.continue_final:
-            return self._run(messages, tools, {**variables, "add_generation_prompt": True})
+            opens = dialogue.generation_prompt
+            return self._run(messages, tools, {**variables, "add_generation_prompt": opens})
         tag, final_text = mark(messages)
         text = self._run(messages, tools, {**variables, "add_generation_prompt": False})
         return cut(text, tag, final_text)

@@ -19,6 +19,7 @@ class PlainTemplate(Template):
     """For models without a chat template. Tools are listed, earlier reasoning is left out."""
 
     source = "plain 1"
+    is_open_ended = True
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         return Segments(tuple(s for s in _segments(dialogue) if s.text))
@@ -42,7 +43,7 @@ def _segments(dialogue: Dialogue) -> Iterator[Segment]:
             yield from _part(part, k, j)
         if not (k == last and dialogue.continue_final):
             yield Segment("\n\n", "template")
-    if not dialogue.continue_final:
+    if not dialogue.continue_final and dialogue.generation_prompt:
         yield Segment("assistant:\n", "template")
 
 

@@ -36,7 +36,6 @@ CALL_LOSSES: Final = frozenset(
         "document_text",
         "document_title",
         "document_url",
-        "echo",
         "empty_part",
         "empty_turn",
         "expected_tokens",

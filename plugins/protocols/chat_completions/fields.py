@@ -123,7 +123,11 @@ FIELDS: Final = (
     FieldRule("chat_template_kwargs", "used", "variables of the template, but its own"),
     FieldRule("chat_template_args", "used", "another name of chat_template_kwargs"),
     FieldRule("documents", "used", "for templates that read them"),
-    FieldRule("add_generation_prompt", "ignored", "an answer always begins the assistant's turn"),
+    FieldRule(
+        "add_generation_prompt",
+        "used",
+        "false: the prompt ends with the last message; refused where the model's template cannot",
+    ),
     FieldRule("continue_final_message", "used", "the last message is a beginning of the answer"),
     # Who asks, and what may help.
     FieldRule("user", "used", "the user; it never decides the tenant"),

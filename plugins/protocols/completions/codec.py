@@ -25,14 +25,19 @@ __all__ = ("Completions",)
 CALL_LOSSES: Final = frozenset(
     {
         "annotations",
+        "bad_words",
         "cache_markers",
         "deadline",
         "dialogue",
         "expected_tokens",
         "ids",
+        "inline_reasoning",
         "keeping",
+        "last_tokens",
         "open_limit",
+        "prompt_logprobs",
         "stop_id_sequences",
+        "token_reports",
         "truncate",
     }
 )
