@@ -11,7 +11,9 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import final
+from zlib import crc32
 
 import msgspec
 from msgspec import Struct
@@ -27,7 +29,12 @@ from tokenwire.core.token_ids import TokenIds
 __all__ = ("Kept", "KeptAnswer", "Place", "TokenHistory")
 
 NAMESPACE = "history:"
-VERSION = 1
+VERSION = 2
+ENTRY = 512
+"""Bytes that an entry takes in memory beside its value, about."""
+SUM = 4
+"""Bytes of the sum before a record."""
+ID_BYTES = 4
 MOST_UNWRITTEN = 256
 """Records that may wait for a slow store; those beyond it are kept here alone."""
 LOOKS = 3
@@ -73,12 +80,12 @@ class Place(Struct, frozen=True):
     session: str | None = None
 
     def key(self, digest: bytes) -> str:
-        return f"{self.fingerprint[:32]}/{digest.hex()}/{self.salt}"
+        return f"{self.fingerprint[:32]}/{digest.hex()}/{_named(self.salt)}"
 
     def last(self, digests: Digests) -> str:
         """Of the pointer to the conversation's last record."""
-        named = f"session/{self.session}" if self.session else digests.anchor.hex()
-        return f"last/{self.fingerprint[:32]}/{named}/{self.salt}"
+        named = f"session/{_named(self.session)}" if self.session else digests.anchor.hex()
+        return f"last/{self.fingerprint[:32]}/{named}/{_named(self.salt)}"
 
 
 @final
@@ -140,7 +147,7 @@ class TokenHistory:
     def keep(self, place: Place, kept: Kept) -> None:
         """Does not wait for the store."""
         namespace = NAMESPACE + place.tenant
-        data = msgspec.msgpack.encode(kept)
+        data = _packed(kept)
         if len(data) > self._max_bytes:
             return
         key = place.key(kept.digests.chain(len(kept.digests.turns)))
@@ -171,12 +178,12 @@ class TokenHistory:
         await self._calls.close()
 
     def _remember(self, key: tuple[str, str], data: bytes) -> None:
-        old = self._near.pop(key, b"")
+        old = self._near.pop(key, None)
         self._near[key] = data
-        self._size += len(data) - len(old)
+        self._size += len(data) + ENTRY - (0 if old is None else len(old) + ENTRY)
         while self._size > self._capacity:
             _, gone = self._near.popitem(last=False)
-            self._size -= len(gone)
+            self._size -= len(gone) + ENTRY
 
 
 def _answered(dialogue: Dialogue) -> Iterator[int]:
@@ -191,9 +198,26 @@ def _answered(dialogue: Dialogue) -> Iterator[int]:
                 return
 
 
+def _named(word: str) -> str:
+    """For a key: as long for every word, and none spells the next part of it. "" stays so."""
+    return sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:32] if word else ""
+
+
+def _packed(kept: Kept) -> bytes:
+    body = msgspec.msgpack.encode(kept)
+    return crc32(body).to_bytes(SUM, "big") + body
+
+
 def _unpacked(data: bytes) -> Kept | None:
+    """None for what is damaged, or of another version."""
+    body = memoryview(data)[SUM:]
+    # Why a sum: nothing else tells of other ids, and they would go into the prompt.
+    if crc32(body).to_bytes(SUM, "big") != data[:SUM]:
+        return None
     try:
-        kept = msgspec.msgpack.decode(data, type=Kept)
+        kept = msgspec.msgpack.decode(body, type=Kept)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return kept if kept.version == VERSION and len(kept.ids) % 4 == 0 else None
+    counts = (len(kept.ids), *(len(answer.ids) for answer in kept.answers))
+    is_whole = not any(count % ID_BYTES for count in counts)
+    return kept if kept.version == VERSION and is_whole else None

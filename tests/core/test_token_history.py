@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec import structs
+
 from tokenwire.core.conversation import digests
 from tokenwire.core.dialogue import Dialogue, Text, Turn
 from tokenwire.core.errors import StoreError
 from tokenwire.core.ports.store import AtomicOp, Store
-from tokenwire.core.token_history import VERSION, Kept, Place, TokenHistory
+from tokenwire.core.token_history import VERSION, Kept, KeptAnswer, Place, TokenHistory
 
 MANY = 200
 PLACE = Place("f", "t")
@@ -93,3 +95,69 @@ def test_a_record_is_there_before_it_is_pointed_to() -> None:
     keep_many(store)
     assert not store.named[0].startswith("last/")
     assert store.named[1].startswith("last/")
+
+
+class Shelf(Watched):
+    """Gives back what was set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[str, bytes] = {}
+
+    async def set(
+        self, namespace: str, key: str, value: bytes, *, ttl_s: float | None = None
+    ) -> None:
+        self.values[key] = value
+
+    async def get(self, namespace: str, key: str) -> bytes | None:
+        return self.values.get(key)
+
+
+def found(values: dict[str, bytes]) -> Kept | None:
+    """What a process of its own finds for the turn after question 0."""
+
+    async def run() -> Kept | None:
+        store = Shelf()
+        store.values = values
+        history = TokenHistory(store, 60.0)
+        turns = (*asked(0).turns, Turn("assistant", (Text("yes"),)), *asked(1).turns)
+        dialogue = Dialogue(turns)
+        try:
+            return await history.find(PLACE, dialogue, digests(dialogue))
+        finally:
+            await history.close()
+
+    return asyncio.run(run())
+
+
+def stored(record: Kept) -> dict[str, bytes]:
+    async def run() -> dict[str, bytes]:
+        store = Shelf()
+        history = TokenHistory(store, 60.0)
+        history.keep(PLACE, record)
+        await asyncio.sleep(0.01)
+        await history.close()
+        return store.values
+
+    return asyncio.run(run())
+
+
+def test_a_damaged_record_is_none() -> None:
+    values = stored(kept(0))
+    assert found(values) == kept(0)
+    key = next(key for key in values if not key.startswith("last"))
+    data = values[key]
+    for at in range(len(data)):
+        for other in (data[:at], data[:at] + bytes([data[at] ^ 64]) + data[at + 1 :]):
+            assert found({key: other}) is None, at
+    assert found(stored(structs.replace(kept(0), version=VERSION + 1))) is None
+    odd = structs.replace(kept(0), answers=(KeptAnswer(b"\1\0\0", "yes", True),))
+    assert found(stored(odd)) is None
+
+
+def test_no_salt_or_session_spells_the_key_of_another() -> None:
+    said = digests(asked(0))
+    one = Place("f", "t", salt="b/c", session="a")
+    other = Place("f", "t", salt="c", session="a/b")
+    assert one.last(said) != other.last(said)
+    assert len(Place("f", "t", salt="s" * 10**6).key(said.chain(1))) < 200
