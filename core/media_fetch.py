@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable, Mapping
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final, final
 
 from tokenwire.core.config import MediaConfig
@@ -23,6 +23,14 @@ __all__ = ("MediaFetcher",)
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 AT_ONCE: Final = 4
 LONGEST_ECHO: Final = 200
+NAT64: Final = ip_network("64:ff9b::/96")
+"""Its last 32 bits are the IPv4 address that is reached (RFC 6052)."""
+INWARD: Final = tuple(
+    ip_network(prefix)
+    for prefix in ("::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10")
+)
+"""IPv6 that ipaddress takes as global, though it may lead to a private network: compatible with
+IPv4, translated locally, Teredo, 6to4 and site-local."""
 
 
 @final
@@ -75,7 +83,9 @@ class MediaFetcher:
         at = httpx.URL(url)
         async with httpx.AsyncClient(trust_env=False, timeout=self._limits.timeout) as client:
             for _ in range(self._limits.redirects + 1):
-                request = client.build_request("GET", at, headers={"accept": "*/*"})
+                # Why identity: what is compressed has no bound until it is unpacked.
+                headers = {"accept": "*/*", "accept-encoding": "identity"}
+                request = client.build_request("GET", at, headers=headers)
                 address = await self._address(url, at)
                 # Why: the connection goes to the address that was checked; certificates are still
                 # checked against the name.
@@ -102,19 +112,31 @@ class MediaFetcher:
         found = await loop.getaddrinfo(at.host, port, type=socket.SOCK_STREAM)
         addresses = [str(place[0]) for *_, place in found]
         for address in addresses:
-            if not self._limits.private and not ip_address(address.partition("%")[0]).is_global:
+            if not self._limits.private and not _is_public(address):
                 raise _refused(url, "its host has a private address")
         if not addresses:
             raise _refused(url, "its host has no address")
         return addresses[0]
 
     async def _read(self, url: str, response: httpx.Response) -> bytes:
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise _refused(url, "it is sent compressed, which was not asked for")
         data = bytearray()
-        async for chunk in response.aiter_bytes():
+        async for chunk in response.aiter_raw():
             data += chunk
             if len(data) > self._limits.max_bytes:
                 raise _refused(url, f"it has more than {self._limits.max_bytes} bytes")
         return bytes(data)
+
+
+def _is_public(address: str) -> bool:
+    ip = ip_address(address.partition("%")[0])
+    if isinstance(ip, IPv6Address):
+        if any(ip in network for network in INWARD):
+            return False
+        if ip in NAT64:
+            ip = IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.is_global and not ip.is_multicast
 
 
 def _refused(url: str, reason: str) -> RequestError:

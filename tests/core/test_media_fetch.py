@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -125,7 +126,48 @@ def test_private_addresses_and_other_schemes_are_refused() -> None:
     asyncio.run(go())
 
 
-@pytest.mark.parametrize("url", ["http://", "http://[", "http://a b/", "http://%zz/", "http://\x00"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "0.0.0.0",
+        "0x7f.1",
+        "2130706433",
+        "224.0.0.1",
+        "[::]",
+        "[::127.0.0.1]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[64:ff9b:1::1]",
+        "[2001:0:7f00:1::]",
+        "[2002:7f00:1::]",
+        "[fec0::1]",
+        "[fe80::1]",
+        "[ff02::1]",
+    ],
+)
+def test_no_spelling_of_an_inner_address_is_connected_to(host: str) -> None:
+    with refused("private address|request failed"):
+        asyncio.run(get(replace(OPEN, private=False), f"http://{host}:9/a"))
+
+
+def test_what_is_compressed_is_refused_before_it_is_unpacked() -> None:
+    async def go() -> None:
+        async with serving() as server:
+            bomb = zlib.compress(bytes(900_000))
+            server.replies["/bomb"] = reply(bomb, head="content-encoding: deflate\r\n")
+            server.replies["/plain"] = reply(b"x", head="content-encoding: identity\r\n")
+            with refused("sent compressed"):
+                await get(OPEN, server.url("/bomb"))
+            assert await get(OPEN, server.url("/plain")) == [b"x"]
+            assert "accept-encoding: identity" in server.asked[0].lower()
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://[", "http://a b/", "http://%zz/", "http://\x00"]
+)
 def test_whatever_the_url_it_is_refused_in_words(url: str) -> None:
     with refused("could not be fetched"):
         asyncio.run(get(OPEN, url))
