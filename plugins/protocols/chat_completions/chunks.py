@@ -20,7 +20,6 @@ __all__ = (
     "finish_fields",
     "logprobs_field",
     "prompt_fields",
-    "prompt_fields",
     "reply_id",
     "short_fingerprint",
     "usage_field",
@@ -79,33 +78,6 @@ def logprobs_field(tokens: Sequence[TokenLogprob]) -> dict[str, object]:
         _token(token) | {"top_logprobs": [_token(other) for other in token.top]} for token in tokens
     ]
     return {"content": content, "refusal": None}
-
-
-def prompt_fields(started: Started) -> dict[str, object]:
-    """What is said of the prompt's tokens, in the form of vLLM's fields of these names. A rank is
-    told of the likeliest tokens that were asked for."""
-    fields: dict[str, object] = {}
-    if started.prompt_ids:
-        fields["prompt_token_ids"] = started.prompt_ids
-    if started.prompt_logprobs:
-        fields["prompt_logprobs"] = [each and _ranked(each) for each in started.prompt_logprobs]
-    return fields
-
-
-def _ranked(token: TokenLogprob) -> dict[str, object]:
-    ranks = {other.id: rank for rank, other in enumerate(token.top, 1)}
-    return {
-        str(each.id): {
-            "logprob": _floored(each.logprob),
-            "rank": ranks.get(each.id),
-            "decoded_token": each.text,
-        }
-        for each in (token, *token.top)
-    }
-
-
-def _ids(ids: Sequence[int]) -> bytes:
-    return b',"token_ids":' + _encode(ids) if ids else b""
 
 
 def prompt_fields(started: Started) -> dict[str, object]:

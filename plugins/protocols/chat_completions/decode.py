@@ -67,7 +67,6 @@ def decode_call(body: bytes) -> Call:
         ),
         hints=Hints(priority=request.priority or 0, cache_salt=request.cache_salt),
         last_tokens=_last_tokens(request.truncate_prompt_tokens),
-        last_tokens=_last_tokens(request.truncate_prompt_tokens),
         extra=ignored.unknown(given, REQUEST_FIELDS, "")
         | _own(request)
         | _more_options(request, ignored),
@@ -80,7 +79,6 @@ def _own(request: Request) -> dict[str, object]:
     """What the reply needs to know, and what has no place elsewhere."""
     own: dict[str, object] = {
         REASONING: request.include_reasoning,
-        STREAMED: request.stream_reasoning,
         STREAMED: request.stream_reasoning,
         "modalities": request.modalities,
         "add_generation_prompt": request.add_generation_prompt,
@@ -215,7 +213,6 @@ def _sampling(request: Request) -> Sampling:
         logit_bias=_logit_bias(request.logit_bias) if request.logit_bias else {},
         allowed_ids=tuple(request.allowed_token_ids or ()),
         bad_words=tuple(request.bad_words or ()),
-        bad_words=tuple(request.bad_words or ()),
     )
 
 
@@ -229,15 +226,6 @@ def _logit_bias(given: dict[str, float]) -> dict[int, float]:
             )
         bias[int(key)] = value
     return bias
-
-
-def _last_tokens(given: int | None) -> int | None:
-    if given == 0:
-        raise RequestError(
-            "truncate_prompt_tokens is 0: no prompt would be left; -1 keeps what fits",
-            param="truncate_prompt_tokens",
-        )
-    return given
 
 
 def _last_tokens(given: int | None) -> int | None:
@@ -277,8 +265,6 @@ def _output(request: Request, ignored: Ignored) -> Output:
         raise RequestError("top_logprobs needs logprobs: true", param="top_logprobs")
     if request.logprob_token_ids and not request.logprobs:
         raise RequestError("logprob_token_ids needs logprobs: true", param="logprob_token_ids")
-    if request.logprob_token_ids and not request.logprobs:
-        raise RequestError("logprob_token_ids needs logprobs: true", param="logprob_token_ids")
     stream = bool(request.stream)
     if request.stream_options is not None and not stream:
         raise RequestError("stream_options needs stream: true", param="stream_options")
@@ -287,11 +273,6 @@ def _output(request: Request, ignored: Ignored) -> Output:
     return Output(
         n=request.n or 1,
         logprobs=(request.top_logprobs or 0) if request.logprobs else None,
-        logprob_ids=tuple(request.logprob_token_ids or ()),
-        prompt_logprobs=request.prompt_logprobs,
-        echo=bool(request.echo),
-        token_ids=bool(request.return_token_ids),
-        inline_reasoning=request.separate_reasoning is False,
         logprob_ids=tuple(request.logprob_token_ids or ()),
         prompt_logprobs=request.prompt_logprobs,
         echo=bool(request.echo),

@@ -104,18 +104,7 @@ class StreamReply(Machine):
         role = b'"role":"assistant","content":' + (b"null" if self._holds else b'""')
         said = prompt_fields(started)
         if not said:
-            said = prompt_fields(started)
-        if not said:
             return b"".join(self._envelope.delta(k, role) for k in range(self._call.output.n))
-        about = b"," + escape_breaks(_encode(said))[1:-1]
-        rest = (self._envelope.delta(k, role) for k in range(1, self._call.output.n))
-        return b"".join((self._envelope.begin(0, role, about), *rest))
-
-    def _told(self, choice: int) -> list[int]:
-        """The ids that the next chunk of this choice tells."""
-        state = self._choices[choice]
-        ids, state.ids = state.ids, []
-        return ids
         about = b"," + escape_breaks(_encode(said))[1:-1]
         rest = (self._envelope.delta(k, role) for k in range(1, self._call.output.n))
         return b"".join((self._envelope.begin(0, role, about), *rest))

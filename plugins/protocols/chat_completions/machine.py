@@ -7,8 +7,6 @@ Rules that live here, so that a stream adds up to the unary body:
 - `logprobs` has the tokens of the content only: not of reasoning, calls or cut-off stop text.
 - Where `echo` is asked for, the text of an assistant's message at the end comes before the content.
 - With `stream_reasoning: false` the reasoning of a part is said whole, where the part ends.
-- Where `echo` is asked for, the text of an assistant's message at the end comes before the content.
-- With `stream_reasoning: false` the reasoning of a part is said whole, where the part ends.
 - The id of call k of choice c is made from number 1 + c * 4096 + k, so that it does not depend on
   how choices are interleaved.
 """
@@ -19,7 +17,6 @@ from abc import ABC, abstractmethod
 from typing import Final
 
 from tokenwire.core.call import Call
-from tokenwire.core.dialogue import Text
 from tokenwire.core.dialogue import Text
 from tokenwire.core.errors import CodecStateError
 from tokenwire.core.events import (
@@ -85,8 +82,6 @@ class Machine(Reply, ABC):
         self._sends_reasoning = call.extra.get("include_reasoning") is not False
         self._gathers_reasoning = call.extra.get("stream_reasoning") is False
         self._echo = _final_text(call) if call.output.echo else ""
-        self._gathers_reasoning = call.extra.get("stream_reasoning") is False
-        self._echo = _final_text(call) if call.output.echo else ""
         self._holds = bool(call.dialogue.tools) and call.dialogue.tool_choice.mode != "none"
         if self._holds:
             for choice in self._choices:
@@ -143,11 +138,6 @@ class Machine(Reply, ABC):
             return b""
         return b"".join(self._content(k, self._echo, []) for k in range(len(self._choices)))
 
-    def _echoed(self) -> bytes:
-        if not self._echo:
-            return b""
-        return b"".join(self._content(k, self._echo, []) for k in range(len(self._choices)))
-
     def _start(self, start: PartStart) -> bytes:
         state = self._choices[start.choice]
         state.kind = start.kind
@@ -196,9 +186,6 @@ class Machine(Reply, ABC):
         if state.thoughts:
             thoughts, state.thoughts = state.thoughts, ""
             return self._reasoning(end.choice, thoughts)
-        if state.thoughts:
-            thoughts, state.thoughts = state.thoughts, ""
-            return self._reasoning(end.choice, thoughts)
         if kind == "tool_call" and end.complete and not (state.has_arguments or state.custom):
             return self._arguments(end.choice, state.calls - 1, "{}")
         if kind == "text" and self._holds and state.calls:
@@ -221,13 +208,6 @@ class Machine(Reply, ABC):
         self._order.restore(life, states)
         for choice, saved in zip(self._choices, choices, strict=True):
             choice.restore(saved)
-
-
-def _final_text(call: Call) -> str:
-    turns = call.dialogue.turns
-    if not turns or turns[-1].role != "assistant":
-        return ""
-    return "".join(part.text for part in turns[-1].parts if isinstance(part, Text))
 
 
 def _final_text(call: Call) -> str:

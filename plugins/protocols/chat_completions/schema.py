@@ -188,7 +188,6 @@ class Request(Struct, frozen=True):
     logit_bias: dict[str, Annotated[float, Meta(ge=-100, le=100)]] | None = None
     allowed_token_ids: list[TokenId] | None = None
     bad_words: Annotated[list[Word], Meta(max_length=256)] | None = None
-    bad_words: Annotated[list[Word], Meta(max_length=256)] | None = None
     # Stopping.
     max_tokens: Count | None = None
     max_completion_tokens: Count | None = None
@@ -219,8 +218,6 @@ class Request(Struct, frozen=True):
     regex: Word | None = None
     ebnf: Word | None = None
     include_reasoning: bool | None = None
-    separate_reasoning: bool | None = None
-    stream_reasoning: bool | None = None
     separate_reasoning: bool | None = None
     stream_reasoning: bool | None = None
     # Tools.
