@@ -6,7 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cases.stage import Stage
+for _name in ("checks", "completions_message", "message", "official", "responses_message"):
+    # Why: so that a check that fails says what it compared.
+    pytest.register_assert_rewrite(f"tests.cases.{_name}")
+
+from tests.cases.stage import Stage  # noqa: E402
 
 
 @pytest.fixture(scope="session")

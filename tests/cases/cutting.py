@@ -1,4 +1,4 @@
-"""The same output cut in other ways: whole, by characters, by bytes, at random. Pure.
+"""The same output cut in other ways: whole, by token, character and byte, at random. Pure.
 
 Only text moves: special pieces, pauses and faults stay where and as they are.
 """
@@ -9,22 +9,44 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-__all__ = ("Script", "cuttings", "text_of")
+__all__ = ("ALL_SEEDS", "SEEDS", "Script", "cuttings", "length_of", "prefixes", "text_of")
 
 Script: TypeAlias = Mapping[str, Any]
 Cut: TypeAlias = Callable[[bytes], list[bytes]]
 EOS = "<eos>"
 WORD_START = "▁".encode()
-SEEDS = (3, 17, 2026)
+SEEDS = range(3)
+ALL_SEEDS = range(20)
+MOMENTS = 6
+"""How many prefixes of an output are played."""
 
 
-def cuttings(script: Script) -> Iterator[tuple[str, Script]]:
+def cuttings(script: Script, seeds: range = SEEDS) -> Iterator[tuple[str, Script]]:
     """(name, script) for each cutting; "given" is the first."""
     yield "given", script
-    for name, cut in _cuts():
+    yield "tokens", {**script, "pieces": _tokens(script)}
+    for name, cut in _cuts(seeds):
         if name == "bytes" and script.get("format") == "sentencepiece":
             continue  # Why: such a vocabulary spells a space with one character, never with bytes.
         yield name, {**script, "pieces": _recut(script, cut)}
+
+
+def prefixes(script: Script) -> Iterator[tuple[Script, int]]:
+    """Beginnings of an output at which its engine fails, and how many bytes are not made then; the
+    whole output is the last."""
+    pieces = _recut(script, _characters)
+    is_text = all(_is_text(piece) for piece in pieces)
+    ends = {len(pieces) * k // MOMENTS for k in range(1, MOMENTS)} if is_text else set()
+    for end in sorted(ends - {0, len(pieces)}):
+        left = sum(len(data) for piece in pieces[end:] for data in _bytes(piece))
+        cut = [*pieces[:end], {"engine_error": "lost"}]
+        yield {**script, "pieces": cut, "finish": "abort"}, left
+    yield {**script, "pieces": pieces}, 0
+
+
+def length_of(script: Script) -> int:
+    """In bytes."""
+    return sum(len(data) for piece in script.get("pieces", ()) for data in _bytes(piece))
 
 
 def text_of(script: Script) -> str:
@@ -33,11 +55,20 @@ def text_of(script: Script) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _cuts() -> Iterator[tuple[str, Cut]]:
+def _tokens(script: Script) -> list[object]:
+    """Steps of one id each."""
+    return [
+        part
+        for piece in script["pieces"]
+        for part in (piece if isinstance(piece, list) else (piece,))
+    ]
+
+
+def _cuts(seeds: range) -> Iterator[tuple[str, Cut]]:
     yield "whole", lambda data: [data]
     yield "bytes", lambda data: [data[at : at + 1] for at in range(len(data))]
     yield "characters", _characters
-    for seed in SEEDS:
+    for seed in seeds:
         yield f"random {seed}", _at_random(seed)
 
 

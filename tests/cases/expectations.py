@@ -1,16 +1,20 @@
-"""What a shared case expects, field by field, as assertions about its answers."""
+"""What a shared case expects, field by field, as assertions about its answers.
+
+Argues its length: one table, and a function for each field.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from tests.cases.message import Message
-from tests.cases.shared import asked, bodies
-from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Played, Stage
+from tests.cases.shared import asked
+from tests.cases.stage import CHAT, COMPLETIONS, MESSAGES, RESPONSES, Played, Stage
 from tokenwire.core.prompt import Prompt
 
 __all__ = ("EXPECT", "Answered")
@@ -19,9 +23,21 @@ __all__ = ("EXPECT", "Answered")
 class Answered:
     """The answers on one protocol: one a body."""
 
-    def __init__(self, stage: Stage, path: str, answers: list[Played], case: Any) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        path: str,
+        answers: list[Played],
+        case: Any,
+        bodies: list[dict[str, Any]],
+    ) -> None:
         self.path, self.answers, self.case = path, answers, case
+        self.bodies = bodies
         self._stage = stage
+
+    def play(self, body: dict[str, Any]) -> Played:
+        """Another request."""
+        return self._stage.play(self.path, body)
 
     @property
     def message(self) -> Message:
@@ -43,10 +59,9 @@ class Answered:
 
     def stream(self) -> list[Any]:
         """The first body again, as a stream: the data of its events."""
-        body = asked(self.path, next(bodies(self.case)), self.case)
-        assert body is not None
         script = self.case.get("model_output")
-        events = self._stage.play(self.path, body | {"stream": True}, script).response.events()
+        asked = self.bodies[0] | {"stream": True}
+        events = self._stage.play(self.path, asked, script).response.events()
         return [json.loads(event.data) for event in events if event.data not in ("", "[DONE]")]
 
 
@@ -56,7 +71,7 @@ FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"
 def _finish(at: Answered, wanted: str) -> None:
     for answer in at.answers:
         got = answer.message.finish
-        if at.path == CHAT:
+        if at.path in (CHAT, COMPLETIONS):
             assert got == wanted
         elif at.path == RESPONSES:
             assert got == ("incomplete" if wanted == "length" else "completed")
@@ -153,6 +168,32 @@ def _item_statuses(at: Answered, wanted: list[str]) -> None:
     assert got == wanted
 
 
+def _offsets(at: Answered, wanted: bool) -> None:
+    for answer in at.answers:
+        offsets = [o for entry in answer.message.logprobs for o in entry["text_offset"]]
+        assert offsets
+        assert (offsets == sorted(offsets)) is wanted
+
+
+def _tool_deltas_have(at: Answered, wanted: list[str]) -> None:
+    deltas = [
+        call
+        for chunk in at.stream()
+        for choice in chunk["choices"]
+        for call in choice["delta"].get("tool_calls", ())
+    ]
+    assert len(deltas) > 1
+    assert all(set(wanted) <= set(delta) for delta in deltas)
+
+
+def _ids_match(at: Answered, wanted: str) -> None:
+    body = _body(at)
+    ids = [block["id"] for block in body["content"] if block["type"] == "tool_use"]
+    assert ids
+    assert all(re.fullmatch(wanted, id_) for id_ in ids)
+    assert body["id"].startswith("msg_")
+
+
 def _numbers(at: Answered, wanted: str) -> None:
     assert wanted == "0..n-1"
     got = [event["sequence_number"] for event in at.stream()]
@@ -231,6 +272,12 @@ def _without_tools(at: Answered, wanted: bool) -> None:
 
 
 def _least(at: Answered, wanted: float) -> None:
+    if at.path == COMPLETIONS:
+        entries = at.message.logprobs
+        values = [value for entry in entries for value in entry["token_logprobs"]]
+        values += [v for entry in entries for top in entry["top_logprobs"] for v in top.values()]
+        assert min(values) == wanted
+        return
     values = [entry["logprob"] for entry in at.message.logprobs]
     values += [top["logprob"] for entry in at.message.logprobs for top in entry["top_logprobs"]]
     assert min(values) == wanted
@@ -238,6 +285,10 @@ def _least(at: Answered, wanted: float) -> None:
 
 EXPECT: Mapping[str, Callable[[Answered, Any], None]] = {
     "tool_calls": _calls,
+    "text": _content,
+    "offsets_monotonic": _offsets,
+    "every_tool_delta_has": _tool_deltas_have,
+    "id_regex": _ids_match,
     "content": _content,
     "finish_reason": _finish,
     "stop_reason": lambda at, wanted: _same(at.message.finish, wanted),

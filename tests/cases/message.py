@@ -260,6 +260,12 @@ def _close(block: Any, parts: list[str]) -> None:
         block[block["type"]] += text
 
 
+def _written(block: Any, *, is_whole: bool) -> str:
+    """Clients take a call of which nothing was written to have no arguments, once it is whole."""
+    written: str | None = block.get("written")
+    return written if written or (written == "" and not is_whole) else json.dumps(block["input"])
+
+
 def _message(blocks: list[Any], ending: Any, error: Any) -> Message:
     """A unary `input` has been parsed: it is written out again, and calls compared as parsed."""
     texts = [block["text"] for block in blocks if block["type"] == "text"]
@@ -271,7 +277,7 @@ def _message(blocks: list[Any], ending: Any, error: Any) -> Message:
         content="".join(texts) if texts else None,
         reasoning="".join(block["thinking"] for block in thoughts) if thoughts else None,
         calls=tuple(
-            Call(block["name"], block.get("written") or json.dumps(block["input"]))
+            Call(block["name"], _written(block, is_whole=error is None))
             for block in blocks
             if block["type"] == "tool_use"
         ),

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.cases.stage import CHAT, FORMATS, MESSAGES, RESPONSES, to_messages, to_responses
+from tests.cases.convert import to_completions, to_messages, to_responses
+from tests.cases.stage import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 
-__all__ = ("FILE", "asked", "bodies", "cases", "paths")
+__all__ = ("FILE", "asked", "bodies", "every", "is_played", "paths")
 
 ROOT = Path(__file__).parents[2]
 FILE = (
@@ -18,30 +19,39 @@ FILE = (
 )
 PROTOCOLS = {
     "openai-chat": (CHAT,),
+    "openai-completions": (COMPLETIONS,),
     "anthropic-messages": (MESSAGES,),
     "openai-responses": (RESPONSES,),
-    "all": (CHAT, MESSAGES, RESPONSES),
+    "all": (CHAT, MESSAGES, RESPONSES, COMPLETIONS),
+    "internal": (CHAT, MESSAGES, RESPONSES),
 }
+RAW_FORMATS = (None, "plain", "sentencepiece")
+"""Dialects whose output is the same text to a protocol that knows no dialects."""
 
 
-def cases() -> Iterator[Any]:
-    """Those that are bodies of our protocols, in dialects that we read; none without the file."""
+def every() -> Iterator[Any]:
+    """All cases of the file; none without it."""
     # Why bytes: texts of cases hold line breaks that only str knows.
     for line in FILE.read_bytes().splitlines() if FILE.is_file() else ():
-        case = json.loads(line)
-        is_ours = case["protocol"] in PROTOCOLS and _format(case) in (None, *FORMATS)
-        if is_ours and case.get("expect") and any(bodies(case)):
-            yield case
+        yield json.loads(line)
+
+
+def is_played(case: Any) -> bool:
+    """Whether it is requests and outputs; the others are about headers, bytes, templates."""
+    return any(bodies(case))
 
 
 def paths(case: Any) -> tuple[str, ...]:
+    if any("prompt" in body for body in bodies(case)) and case["protocol"] == "openai-chat":
+        return (COMPLETIONS,)
     return PROTOCOLS[case["protocol"]]
 
 
 def bodies(case: Any) -> Iterator[dict[str, Any]]:
     given: Mapping[str, Any] = case["input"]
     for body in given.get("variants", [given]):
-        if ("messages" in body or "input" in body) and "template" not in given:
+        is_request = isinstance(body, dict) and {"messages", "input", "prompt"} & set(body)
+        if is_request and "template" not in given:
             yield body
 
 
@@ -50,15 +60,16 @@ def asked(path: str, body: dict[str, Any], case: Any) -> dict[str, Any] | None:
     is_messages = "stop_sequences" in body or case["protocol"] == "anthropic-messages"
     filled = json.dumps(body).replace("<9000 tokens>", "x" * 9000)
     body = json.loads(filled) | {"model": _format(case) or "hermes"}
-    if "input" in body:
-        return body if path == RESPONSES else None
-    if "messages" not in body:
-        return None
-    if path == CHAT:
-        return None if is_messages else body
+    for key, own in (("input", RESPONSES), ("prompt", COMPLETIONS)):
+        if key in body:
+            return body if path == own else None
+    if is_messages or path == MESSAGES:
+        return None if path != MESSAGES else body if is_messages else to_messages(body)
     if path == RESPONSES:
-        return None if is_messages else to_responses(body)
-    return body if is_messages else to_messages(body)
+        return to_responses(body)
+    if path == COMPLETIONS:
+        return to_completions(body) if _format(case) in RAW_FORMATS else None
+    return body
 
 
 def _format(case: Any) -> str | None:

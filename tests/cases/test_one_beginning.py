@@ -5,35 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
+from tokenizers import Tokenizer
 
+from tests.cases.checkpoint import BEGIN, write_checkpoint
 from tests.cases.stage import CHAT, MESSAGES, Played
 from tokenwire.core.config import Config, ModelConfig, PluginUse, ServerConfig
 from tokenwire.core.testing.client import LocalClient
 
-BEGIN, END = "<s>", "</s>"
 TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A checkpoint whose tokenizer puts BEGIN before whatever it encodes with special tokens."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = {letter: at for at, letter in enumerate(alphabet)}
-    library = Tokenizer(models.BPE(vocab=words, merges=[]))
-    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    library.decoder = decoders.ByteLevel()
-    library.add_special_tokens([AddedToken(BEGIN), AddedToken(END)])
-    begin = library.token_to_id(BEGIN)
-    library.post_processor = processors.TemplateProcessing(
-        single=f"{BEGIN} $A", special_tokens=[(BEGIN, begin)]
-    )
-    assert library.encode("x").ids[0] == begin
-    library.save(str(tmp_path / "tokenizer.json"))
-    (tmp_path / "chat_template.jinja").write_text(TEMPLATE)
-    (tmp_path / "tokenizer_config.json").write_text(
-        f'{{"bos_token": "{BEGIN}", "eos_token": "{END}"}}'
-    )
+    write_checkpoint(tmp_path, TEMPLATE)
     return tmp_path
 
 

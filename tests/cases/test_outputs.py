@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from tests.cases.message import Message
+from tests.cases.convert import to_messages, to_responses
+from tests.cases.history import as_messages, history
 from tests.cases.outputs import OUTPUTS, Output
-from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Stage, to_messages, to_responses
+from tests.cases.stage import CHAT, MESSAGES, RESPONSES, Stage
 
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 BOTH = [case for case in OUTPUTS if "messages" in case.protocols]
@@ -58,10 +58,10 @@ def test_responses(stage: Stage, case: Output) -> None:
 def test_the_answer_is_taken_back_as_history_by_both(stage: Stage, case: Output) -> None:
     """The prompt of the question stays the beginning of the next one."""
     first = stage.play(CHAT, case.asked, case.told)
-    asked = {**case.asked, "messages": [*case.asked["messages"], *_history(first.message)]}
+    asked = {**case.asked, "messages": [*case.asked["messages"], *history(first.message)]}
     for path, body in (
         (CHAT, asked),
-        (MESSAGES, _as_messages(asked)),
+        (MESSAGES, as_messages(asked)),
         (RESPONSES, to_responses(asked)),
     ):
         if body is None:
@@ -70,56 +70,3 @@ def test_the_answer_is_taken_back_as_history_by_both(stage: Stage, case: Output)
         assert second.status == 200
         before = stage.prompt(first.response).text.removesuffix(case.told.get("prompt_tail", ""))
         assert stage.prompt(second.response).text.startswith(before)
-
-
-def _history(message: Message) -> list[dict[str, Any]]:
-    said: dict[str, Any] = {"role": "assistant", "content": message.content}
-    if message.reasoning:
-        said["reasoning_content"] = message.reasoning
-    if not message.calls:
-        return [said, {"role": "user", "content": "And now?"}]
-    said["tool_calls"] = [
-        {
-            "id": f"call_{index}",
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments},
-        }
-        for index, call in enumerate(message.calls)
-    ]
-    results = [
-        {"role": "tool", "tool_call_id": f"call_{index}", "content": "done"}
-        for index in range(len(message.calls))
-    ]
-    return [said, *results]
-
-
-def _as_messages(body: dict[str, Any]) -> dict[str, Any]:
-    asked = to_messages(body)
-    assert asked is not None
-    asked["messages"] = [_turn(message) for message in body["messages"]]
-    return asked
-
-
-def _turn(message: dict[str, Any]) -> dict[str, Any]:
-    if message["role"] == "tool":
-        block = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": "done"}
-        return {"role": "user", "content": [block]}
-    blocks: list[dict[str, Any]] = []
-    if thought := message.get("reasoning_content"):
-        blocks.append({"type": "thinking", "thinking": thought, "signature": "from elsewhere"})
-    if text := message.get("content"):
-        blocks.append({"type": "text", "text": text})
-    for call in message.get("tool_calls", ()):
-        try:
-            arguments = json.loads(call["function"]["arguments"])
-        except ValueError:
-            arguments = {}
-        blocks.append(
-            {
-                "type": "tool_use",
-                "id": call["id"],
-                "name": call["function"]["name"],
-                "input": arguments,
-            }
-        )
-    return {"role": message["role"], "content": blocks}

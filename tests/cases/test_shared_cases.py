@@ -1,39 +1,44 @@
 """Published failures, each played through the flow in every cutting and mode.
 
-The laws that hold for every case are the stage's; what each case expects is asserted by `EXPECT`.
+The checks that hold for every case are the stage's; what each case expects is asserted by `EXPECT`,
+or, where a case says it in words alone, by `SAID`.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from tests.cases.cutting import ALL_SEEDS, SEEDS, length_of
 from tests.cases.expectations import EXPECT, Answered
-from tests.cases.shared import FILE, asked, bodies, cases, paths
+from tests.cases.shared import FILE, asked, bodies, every, is_played, paths
 from tests.cases.stage import BROKEN, Played, Stage
 
-OPEN = {
-    "RS-03": "needs an engine with grammars: without one response_format is listed as ignored",
-}
-"""Cases that do not hold yet, and why."""
-LONG = 100_000
-"""Outputs of more tokens are played once, not in every cutting."""
+HUGE = 100_000
+"""Bytes: longer outputs are played once, not in every cutting."""
+LONG = 1000
+"""Bytes: longer outputs are cut at random by all seeds only among the long tests."""
 KNOWN = "resp_1"
 """Of a case: a response that was made before."""
 HALVES = ("LP-03",)
 """Cases in which texts of tokens are halves of a character, and show U+FFFD."""
 
 
-def _play(stage: Stage, path: str, body: dict[str, Any], case: Any) -> Played:
+def _play(stage: Stage, path: str, body: dict[str, Any], case: Any, seeds: range) -> Played:
     script = case.get("model_output")
     if body.get("previous_response_id") == KNOWN:
         # Why: a case can only name a response that is there by a name of its own.
-        known = stage.play(path, {"model": body["model"], "input": "before"}).response.json()
-        body = {**body, "previous_response_id": known["id"]}  # type: ignore[index,call-overload]
+        known: Any = stage.play(path, {"model": body["model"], "input": "before"}).response.json()
+        body = {**body, "previous_response_id": known["id"]}
+    if script and script.get("grammar"):
+        # Why: what may be written before a grammar begins is the end of the thinking.
+        script = {**script, "pieces": ["</think>", *script["pieces"]]}
     if not script:
         return stage.play(path, {**body, "stream": False})
-    if _length(script) > LONG:
+    if length_of(script) > HUGE:
         with Stage(context_length=1_000_000) as long:
             return long.play(path, body, script)
     if {"choices", "logprobs"} & set(script) or "variants" in case["input"]:
@@ -41,35 +46,92 @@ def _play(stage: Stage, path: str, body: dict[str, Any], case: Any) -> Played:
     if script["finish"] == "abort":
         return stage.play(path, body | {"stream": True}, script)
     hides = "" if case["id"] in HALVES else BROKEN
-    return stage.play_all(path, body, script, hides=hides)
+    return stage.play_all(path, body, script, hides=hides, seeds=seeds)
 
 
-def _length(script: Any) -> int:
-    return sum(p.get("times", 1) if isinstance(p, dict) else 1 for p in script.get("pieces", ()))
+# --- what is said in words ---------------------------------------------------------------------
+
+
+def _stops(at: Answered) -> None:
+    """None and an empty list are no stop strings; an empty text is refused."""
+    for body, answer in zip(at.bodies, at.answers, strict=True):
+        stops = body.get("stop", body.get("stop_sequences"))
+        assert answer.status == (400 if stops in ("", [""]) else 200)
+        assert answer.status == 400 or answer.message.content == "hello"
+
+
+def _empty_value(at: Answered) -> None:
+    (call,) = at.message.calls
+    arguments = json.loads(call.arguments)
+    assert arguments["room"] == "hall"
+    assert arguments.get("level", "") == ""
+
+
+def _seeded(at: Answered) -> None:
+    assert at.answers[0].status == 200
+    again = at.play(at.bodies[0])
+    assert [choice.content for choice in again.choices] == [
+        choice.content for choice in at.answers[0].choices
+    ]
+    assert at.play({**at.bodies[0], "seed": 2**64}).status == 400
+
+
+def _shaped(at: Answered) -> None:
+    """By an engine that keeps to the grammar, and says what it likes where that allows it."""
+    answer = at.play(at.bodies[0]).message
+    assert isinstance(json.loads(answer.content or ""), dict)
+    assert not (answer.reasoning or "").startswith("{")
+
+
+SAID: Mapping[str, Callable[[Answered], None]] = {
+    "LP-12": _seeded,
+    "RS-03": _shaped,
+    "ST-07": _stops,
+    "TP-16": _empty_value,
+    "TS-19": lambda at: _served(at),
+}
+
+
+def _served(at: Answered) -> None:
+    assert [answer.status for answer in at.answers] == [200] * len(at.answers)
+
+
+# --- the cases ---------------------------------------------------------------------------------
 
 
 def _parameter(case: Any) -> Any:
-    marks = []
-    if case["id"] in OPEN:
-        marks.append(pytest.mark.xfail(reason=OPEN[case["id"]], strict=True))
-    if _length(case.get("model_output") or {}) > LONG:
-        marks.append(pytest.mark.long)
-    return pytest.param(case, id=case["id"], marks=marks)
+    is_huge = length_of(case.get("model_output") or {}) > HUGE
+    return pytest.param(case, id=case["id"], marks=[pytest.mark.long] if is_huge else [])
 
 
-CASES = [_parameter(case) for case in cases()]
+CASES = [_parameter(case) for case in every() if is_played(case)]
+IS_THERE = pytest.mark.skipif(not CASES, reason=f"there are no shared cases at {FILE}")
 
 
-@pytest.mark.skipif(not CASES, reason=f"there are no shared cases at {FILE}")
+@IS_THERE
 @pytest.mark.parametrize("case", CASES or [None])
 def test_case(stage: Stage, case: Any) -> None:
-    played: dict[str, list[Played]] = {}
+    is_short = length_of(case.get("model_output") or {}) <= LONG
+    _case(stage, case, ALL_SEEDS if is_short else SEEDS)
+
+
+@IS_THERE
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES or [None])
+def test_case_in_all_cuttings(stage: Stage, case: Any) -> None:
+    _case(stage, case, ALL_SEEDS)
+
+
+def _case(stage: Stage, case: Any, seeds: range) -> None:
+    assert case.get("expect") or case["id"] in SAID, "nothing says what is right"
     for path in paths(case):
-        for body in bodies(case):
-            given = asked(path, body, case)
-            if given is not None:
-                played.setdefault(path, []).append(_play(stage, path, given, case))
-    for path, answers in played.items():
-        for key, wanted in case["expect"].items():
+        given = [body for body in (asked(path, b, case) for b in bodies(case)) if body is not None]
+        if not given:
+            continue
+        answers = [_play(stage, path, body, case, seeds) for body in given]
+        at = Answered(stage, path, answers, case, given)
+        for key, wanted in (case.get("expect") or {}).items():
             assert key in EXPECT, f"nothing checks {key!r}"
-            EXPECT[key](Answered(stage, path, answers, case), wanted)
+            EXPECT[key](at, wanted)
+        if case["id"] in SAID:
+            SAID[case["id"]](at)
