@@ -1,7 +1,8 @@
 """Template `chatml`: Hermes-style prompts for models that bring no chat template.
 
 A turn is `<|im_start|>role`, a newline, its text, `<|im_end|>`. Tools stand in the system turn;
-results go back as a user turn. Reasoning is shown only behind the last question, as it was written.
+results that follow one another go back as one user turn. Reasoning is shown only behind the last
+question, as it was written.
 """
 
 from __future__ import annotations
@@ -62,7 +63,12 @@ def _dialogue(dialogue: Dialogue) -> Iterator[Segment]:
         if turn.role == "assistant":
             yield from _assistant(turn, k, shows_reasoning=k > question)
         else:
-            yield from _user(turn, k, dialogue)
+            follows = turn.role == "tool" and k > 0 and turns[k - 1][1].role == "tool"
+            yield from (NEWLINE,) if follows else (START, Segment("user\n", "template"))
+            yield from _user(turn, k)
+        if turn.role == "tool" and k < last and turns[k + 1][1].role == "tool":
+            # Why: protocols differ in whether each result is a message; the prompt must not.
+            continue
         if not (k == last and dialogue.continue_final):
             yield from (END, NEWLINE)
     if not dialogue.continue_final and dialogue.generation_prompt:
@@ -100,8 +106,7 @@ def _signature(tool: ToolSpec) -> str:
     return f'{{"type": "function", "function": {function}}}'
 
 
-def _user(turn: Turn, k: int, dialogue: Dialogue) -> Iterator[Segment]:
-    yield from (START, Segment("user\n", "template"))
+def _user(turn: Turn, k: int) -> Iterator[Segment]:
     results = [(j, part) for j, part in enumerate(turn.parts) if isinstance(part, ToolResult)]
     for place, (j, part) in enumerate(results):
         yield Segment("\n" * bool(place) + "<tool_response>\n", "template")

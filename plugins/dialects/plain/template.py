@@ -40,6 +40,9 @@ def _segments(dialogue: Dialogue) -> Iterator[Segment]:
     for k, turn in enumerate(dialogue.turns):
         yield Segment(f"{turn.role}:\n", "template")
         for j, part in enumerate(turn.parts):
+            if j and isinstance(part, ToolResult):
+                # Why: protocols differ in whether each result is a message; the prompt must not.
+                yield Segment(f"\n\n{turn.role}:\n", "template")
             yield from _part(part, k, j)
         if not (k == last and dialogue.continue_final):
             yield Segment("\n\n", "template")
