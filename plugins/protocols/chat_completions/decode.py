@@ -149,10 +149,12 @@ def _dialogue(
 
 def _spelling(request: Request, aside: list[list[object]]) -> dict[str, object]:
     """What is needed to write the request again as it was."""
-    messages = {str(k): unusual(message) for k, message in enumerate(request.messages)}
+    messages = {
+        str(k): said for k, message in enumerate(request.messages) if (said := unusual(message))
+    }
     found = {
         "names": names_of(request),
-        "messages": {k: said for k, said in messages.items() if said},
+        "messages": messages,
         "tools": aside,
     }
     kept = {key: value for key, value in found.items() if value}

@@ -53,8 +53,10 @@ def names_of(request: Request) -> dict[str, str]:
 
 def unusual(message: Message) -> dict[str, object]:
     """What of a message's spelling does not follow from its turn."""
-    found: dict[str, object] = {}
     content = message.content
+    if type(content) is str and content and not message.reasoning and message.role != "tool":
+        return {}  # Why first: most messages of a long history are of these.
+    found: dict[str, object] = {}
     if isinstance(content, list) and len(content) == 1 and content[0].keys() == {"type", "text"}:
         found["content"] = "list"
     elif message.role == "assistant" and content is not None and not content:

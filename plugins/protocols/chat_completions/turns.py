@@ -21,6 +21,8 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
 __all__ = ("read_turns",)
 
 CALL_FIELDS: Final = frozenset(ToolCallField.__struct_fields__)
+PLAIN: Final = frozenset(("role", "content"))
+PLAIN_ROLES: Final = frozenset(("system", "developer", "user"))
 
 _arguments: Final = msgspec.json.Decoder(dict[str, object])
 
@@ -30,10 +32,15 @@ def read_turns(
 ) -> tuple[Turn, ...]:
     """One turn a message. `raw` holds the same messages untyped, for the fields we do not know."""
     reader = _Reader(ignored)
-    return tuple(
-        reader.turn(message, given, f"messages[{k}]")
-        for k, (message, given) in enumerate(zip(messages, raw, strict=True))
-    )
+    turns: list[Turn] = []
+    for k, (message, given) in enumerate(zip(messages, raw, strict=True)):
+        role, content = message.role, message.content
+        # Why first: most turns of a long history are a role and a text, and nothing else.
+        if given.keys() == PLAIN and type(content) is str and role in PLAIN_ROLES:
+            turns.append(Turn(role, (Text(content),)))  # type: ignore[arg-type]
+        else:
+            turns.append(reader.turn(message, given, k))
+    return tuple(turns)
 
 
 class _Reader:
@@ -46,14 +53,15 @@ class _Reader:
         self._called: dict[str, str] = {}
         self._legacy: dict[str, str] = {}
 
-    def turn(self, message: Message, given: dict[str, object], at: str) -> Turn:
+    def turn(self, message: Message, given: dict[str, object], k: int) -> Turn:
         extra = self._ignored.unknown(given, MESSAGE_FIELDS, "messages[]")
         match message.role:
             case "assistant":
-                return Turn("assistant", self._assistant(message, given, at), message.name, extra)
+                return Turn("assistant", self._assistant(message, given, k), message.name, extra)
             case "tool" | "function":
-                return Turn("tool", (self._result(message, at),), extra=extra)
+                return Turn("tool", (self._result(message, f"messages[{k}]"),), extra=extra)
             case role:
+                at = f"messages[{k}]"
                 parts = read_content(message.content, f"{at}.content", self._ignored)
                 if not parts:
                     raise RequestError(
@@ -63,24 +71,32 @@ class _Reader:
                     )
                 return Turn(role, parts, message.name, extra)
 
-    def _assistant(self, message: Message, given: dict[str, object], at: str) -> tuple[Part, ...]:
+    def _assistant(self, message: Message, given: dict[str, object], k: int) -> tuple[Part, ...]:
         parts: list[Part] = []
         if reasoning := message.reasoning_content or message.reasoning:
             parts.append(Reasoning(reasoning))
-        for part in read_content(message.content, f"{at}.content", self._ignored):
-            # Why: null, "", [] and no content at all must give the same prompt.
-            if not (isinstance(part, Text) and not part.text):
-                parts.append(part)
+        # Why: null, "", [] and no content at all must give the same prompt.
+        if type(message.content) is str:
+            if message.content:
+                parts.append(Text(message.content))
+        else:
+            for part in read_content(message.content, f"messages[{k}].content", self._ignored):
+                if not (isinstance(part, Text) and not part.text):
+                    parts.append(part)
         if message.refusal and len(parts) == (1 if reasoning else 0):
             parts.append(Text(message.refusal))
-        for k, call in enumerate(message.tool_calls or ()):
-            parts.append(self._call(call, given, k, f"{at}.tool_calls[{k}]"))
+        if message.tool_calls:
+            for number, call in enumerate(message.tool_calls):
+                at = f"messages[{k}].tool_calls[{number}]"
+                parts.append(self._call(call, given, number, at))
         if message.function_call is not None:
-            parts.append(self._legacy_call(message.function_call, at))
+            parts.append(self._legacy_call(message.function_call, f"messages[{k}]"))
         return tuple(parts)
 
-    def _call(self, call: ToolCallField, given: dict[str, object], k: int, at: str) -> ToolCall:
-        extra = self._ignored.unknown(_item(given, k), CALL_FIELDS, "messages[].tool_calls[]")
+    def _call(
+        self, call: ToolCallField, given: dict[str, object], number: int, at: str
+    ) -> ToolCall:
+        extra = self._ignored.unknown(_item(given, number), CALL_FIELDS, "messages[].tool_calls[]")
         if call.custom is not None and call.type != "function":
             self._called[call.id] = call.custom.name
             return ToolCall(call.id, call.custom.name, call.custom.input, custom=True, extra=extra)
@@ -128,7 +144,10 @@ class _Reader:
                 param=f"{at}.tool_call_id",
                 code="unknown_tool_call",
             )
-        parts = read_content(message.content, f"{at}.content", self._ignored)
+        content = message.content
+        if type(content) is str:
+            return ToolResult(id_, (Text(content),), name=message.name or name)
+        parts = read_content(content, f"{at}.content", self._ignored)
         return ToolResult(id_, parts, name=message.name or name)
 
 
