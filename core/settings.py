@@ -26,6 +26,7 @@ AT = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 MISSING = re.compile(r"Object missing required field `(?P<key>[^`]*)`")
 STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 LONGEST = 60
+CUT = ' ..."'
 WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -71,7 +72,7 @@ def shown(value: object, key: str = "") -> str:
         return {True: "true", False: "false", None: "null"}[value]
     text = f'"{value}"' if isinstance(value, str) else str(value)
     text = text.encode("unicode_escape").decode() if not text.isprintable() else text
-    return text if len(text) <= LONGEST else text[: LONGEST - 4] + ' ..."'
+    return text if len(text) <= LONGEST else text[: LONGEST - len(CUT)] + CUT
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
