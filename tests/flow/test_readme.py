@@ -45,7 +45,7 @@ def test_everything_in_it_is_tried() -> None:
     tried = [block for _, block in (*CURLS, *SNIPPETS, *of(".venv/bin/tokenwire"))]
     rest = [block for _, block in blocks() if block not in tried]
     assert rest == ["make serve", "make test", "make serve-real"]
-    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (7, 2, 4)
+    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (11, 2, 4)
     makefile = (ROOT / "Makefile").read_text()
     for block in rest:
         assert f"\n{block.removeprefix('make ')}: " in makefile
@@ -70,9 +70,7 @@ def test_its_curl_commands_are_answered(server: LiveServer, block: str) -> None:
         pytest.skip("curl is not installed")
     assert SERVED in block
     named = re.search(r'"model": "(\w+)"', block)
-    if named is None:
-        assert "-X PUT" in block
-    elif "x-mock-script" in block:
+    if "x-mock-script" in block:
         server.script("hello", {"pieces": ["Hel", "lo ", "there"], "finish": "eos"})
     command = block.replace(SERVED, server.url).replace("curl", "curl -w '\\n%{http_code}'", 1)
     done = subprocess.run(
@@ -80,15 +78,21 @@ def test_its_curl_commands_are_answered(server: LiveServer, block: str) -> None:
     )
     body, _, status = done.stdout.rpartition("\n")
     assert status == "200", done.stdout + done.stderr
-    if named is None:
+    if "-X PUT" in block:
         return
     if '"stream": true' in block:
         first = re.search(r"^data: (\{.*)$", body, re.MULTILINE)
         assert first is not None
         body = first.group(1)
     answer: Any = json.loads(body)
-    assert (answer.get("message") or answer)["model"] == named.group(1)
-    if named.group(1) == "script":
+    if "/tokenize" in block:
+        assert answer["count"] == len(answer["tokens"])
+    elif "/v1/capabilities" in block:
+        assert "responses" in body
+    else:
+        assert named is not None
+        assert (answer.get("message") or answer)["model"] == named.group(1)
+    if named is not None and named.group(1) == "script":
         assert answer["choices"][0]["message"]["content"] == "Hello there"
 
 
