@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CLIENTS ?= $(VENV)-clients
 MODELS := models
+WORKERS ?= 2
 
 .PHONY: help serve serve-real test test-gateway test-clients test-long check fix bench docs schema kit clean
 
@@ -13,7 +14,7 @@ help:
 	@echo "make test          everything that CI runs: lint, types, layers, tests, one real model"
 	@echo "make test-gateway  the part that needs no torch"
 	@echo "make test-clients  clients of PyPI and npm, and two agents, against a live server"
-	@echo "make test-long     long fuzzing and soaks"
+	@echo "make test-long     the same laws with many more examples, long fuzzing and soaks"
 	@echo "make check | fix   lint, types and layers alone | repair what a tool can repair"
 	@echo "make bench         the benchmarks"
 	@echo "make kit           the conformance kits against their broken plugins"
@@ -79,8 +80,11 @@ fix: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Why whole files: what is made for all tests of a file, such as a server, is then made once.
+SPREAD := -n $(WORKERS) --dist loadfile
+
 test-gateway: check $(MODELS)/smollm2/tokenizer.json
-	$(BIN)/python -m pytest -m "not torch and not long and not clients"
+	$(BIN)/python -m pytest $(SPREAD) -m "not torch and not long and not clients"
 
 test-clients: $(VENV)/dev $(CLIENTS)/python $(NODE_MODULES)/installed
 	TOKENWIRE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/python -m pytest -m clients tests/clients
@@ -90,7 +94,7 @@ test: test-gateway test-clients $(VENV)/reference
 	$(BIN)/python -m pip install --quiet --dry-run -e '.[all]'
 
 test-long: $(VENV)/dev $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest $(SPREAD) --hypothesis-profile=long -m "long or not (torch or clients)"
 
 kit: $(VENV)/dev
 	$(BIN)/python -m pytest tests/kits

@@ -1,4 +1,4 @@
-"""How many examples a law is tried with: 50, or ten times as many with --hypothesis-profile=long.
+"""How many examples a law is tried with: 50, or six times as many with --hypothesis-profile=long.
 
 No test says a number of its own: one whose examples are dear takes a `share`.
 """
@@ -14,7 +14,7 @@ USUAL = 50
 
 def load() -> None:
     """Both profiles: the same examples on every run, and no test that fails of a slow machine."""
-    for name, examples in (("usual", USUAL), ("long", 10 * USUAL)):
+    for name, examples in (("usual", USUAL), ("long", 6 * USUAL)):
         settings.register_profile(
             name,
             max_examples=examples,

@@ -116,7 +116,7 @@ def test_values_are_shown_as_in_a_file(value, text):
 
 
 def test_a_long_value_is_cut():
-    assert shown("a" * 500) == '"' + "a" * 55 + ' ..."'
+    assert shown("a" * 500) == '"' + "a" * 54 + ' ..."'
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(), st.lists), st.text())
