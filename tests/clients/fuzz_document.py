@@ -28,6 +28,8 @@ def prepared(url: str) -> Json:
     for path, fields in KINDS.items():
         component, field = path
         _enrich(schemas[component]["properties"][field], fields)
+    body = document["paths"]["/v1/messages"]["post"]["requestBody"]["content"]["application/json"]
+    body["schema"] = {"allOf": [body["schema"], {"required": ["max_tokens"]}]}
     known = {"model": MODELS, "owner": MODELS, "name": ["a", "b"], **_stored(url)}
     for operations in document["paths"].values():
         for operation in operations.values():
