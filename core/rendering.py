@@ -5,6 +5,7 @@ The pipeline's first half, made once a model. Knows no engine and no protocol.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, final
 
@@ -18,6 +19,7 @@ from tokenwire.core.custom_calls import as_functions
 from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
+from tokenwire.core.joints import joints
 from tokenwire.core.ports.dialect import ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import CacheMark, Prompt, Segments, Shields
@@ -29,6 +31,8 @@ from tokenwire.core.token_ids import TokenIds
 __all__ = ("Rendered", "Renderer")
 
 SAMPLE_ROLES: Final[tuple[Role, ...]] = ("user", "assistant", "user")
+CONTROL: Final = re.compile(r"<[|\uff5c].*[|\uff5c]>")
+"""Added tokens that steer a model though their vocabulary calls them plain (Qwen's for FIM)."""
 
 
 class Rendered(Struct, frozen=True):
@@ -57,8 +61,10 @@ class Renderer:
         self._template = template
         self._parser = parser
         self._model = model
-        special = (token.text for token in tokenizer.vocabulary.added if token.special)
-        self.shield = Shield((*special, *parser.markers))
+        added = tokenizer.vocabulary.added
+        special = (token.text for token in added if token.special or CONTROL.fullmatch(token.text))
+        spellings = (*special, *parser.markers)
+        self.shield = Shield(spellings, joints(template, spellings))
         parts: Mapping[str, str] = {
             **tokenizer.vocabulary.fingerprints,
             "chat_template": fingerprint.chat_template(template.source),

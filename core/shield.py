@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast, final
 
 import msgspec
@@ -17,6 +17,8 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from tokenwire.core.dialogue import Dialogue
+from tokenwire.core.errors import RequestError
+from tokenwire.core.joints import Joint
 from tokenwire.core.prompt import Shields
 
 __all__ = ("PRIVATE", "Shield", "map_strings", "restored")
@@ -51,21 +53,26 @@ SPACE = (
 
 @final
 class Shield:
-    """Made once a model, from the spellings that client text must not be able to make."""
+    """Made once a model, from the spellings that client text must not be able to make. `joints`:
+    what its template writes around client text, see there."""
 
-    def __init__(self, forbidden: Iterable[str]) -> None:
-        spellings = sorted(
-            {text for text in forbidden if text}, key=lambda text: (-len(text), text)
-        )
+    def __init__(self, forbidden: Iterable[str], joints: Iterable[Joint] = ()) -> None:
+        spellings = sorted({text for text in forbidden if text}, key=_longest)
         self.spellings = tuple(spellings)
         begins = sorted({text[:k] for text in spellings for k in range(1, len(text))}, key=len)
         begins.reverse()
         whole = "|".join(map(re.escape, spellings)) or r"(?!)"
         begin = "|".join(map(re.escape, begins)) or r"(?!)"
-        self._pattern = re.compile(rf"(?:{whole})|(?:{begin})(?=\s*\Z)")
-        hidden = dict.fromkeys((*spellings, *begins))
+        heads, inner = _joined(spellings, joints)
+        head = "|".join(map(re.escape, heads)) or r"(?!)"
+        middle = "|".join(map(re.escape, inner)) or r"(?!)"
+        self._pattern = re.compile(
+            rf"(?:{whole})|(?:{begin})(?=\s*\Z)|\A(?:{head})|\A(?:{middle})(?=\Z)"
+        )
+        hidden = dict.fromkeys((*spellings, *begins, *heads, *inner))
         self._points = {text: chr(0xF0000 + k) for k, text in enumerate(hidden)}
         self._quick = _quick_pattern(spellings, begins)
+        self._quick_joint = _quick_joint(heads, inner) if heads else None
         self._firsts = tuple({text[0] for text in spellings})
         self._signs = (ESCAPED, *{msgspec.json.encode(text[0])[1:-1] for text in spellings})
 
@@ -83,6 +90,8 @@ class Shield:
     def is_needed(self, dialogue: Dialogue) -> bool:
         """Whether anything may need hiding: says so too often sometimes, too rarely never."""
         data = msgspec.json.encode(dialogue)
+        if self._quick_joint is not None and self._quick_joint.search(data) is not None:
+            return True
         # Why: most prose has none of the characters that a spelling begins with, and to look for
         # single ones costs a twentieth of the pattern.
         if not any(sign in data for sign in self._signs):
@@ -106,7 +115,7 @@ class Shield:
         def point(match: re.Match[str]) -> str:
             spelling = match.group()
             if spelling not in points:
-                points[spelling] = next(free)
+                points[spelling] = _next(free)
             shields[points[spelling]] = spelling
             return points[spelling]
 
@@ -114,15 +123,45 @@ class Shield:
         return hidden, shields
 
 
+def _next(free: Iterator[str]) -> str:
+    for point in free:
+        return point
+    raise RequestError("the request holds every private code point of Unicode, which none needs")
+
+
+def _joined(spellings: list[str], joints: Iterable[Joint]) -> tuple[list[str], list[str]]:
+    """What a string must not begin with, and what it must not be, the longest first."""
+    heads: set[str] = set()
+    inner: set[str] = set()
+    for before, after in joints:
+        rests = {text[len(before) :] for text in spellings if text.startswith(before)} - {""}
+        heads |= rests
+        for rest in rests:
+            ends = (at for at in range(1, len(rest)) if after.startswith(rest[at:]))
+            inner |= {rest[:at] for at in ends}
+    return sorted(heads, key=_longest), sorted(inner, key=_longest)
+
+
+def _longest(text: str) -> tuple[int, str]:
+    return -len(text), text
+
+
+def _quick_joint(heads: list[str], inner: list[str]) -> re.Pattern[bytes]:
+    """Finds them where strings begin in a dialogue's JSON."""
+    begin = b"|".join(_quoted(text) for text in heads) or rb"(?!)"
+    whole = b"|".join(_quoted(text) for text in inner) or rb"(?!)"
+    return re.compile(b'"(?:(?:' + begin + b")|(?:" + whole + rb')\\*")')
+
+
+def _quoted(text: str) -> bytes:
+    return re.escape(msgspec.json.encode(text)[1:-1])
+
+
 def _quick_pattern(spellings: list[str], begins: list[str]) -> re.Pattern[bytes]:
     """Finds, in a dialogue's JSON: a spelling, the beginning of one at a string's end, or an escape
     inside JSON text that may hide one."""
-
-    def quoted(text: str) -> bytes:
-        return re.escape(msgspec.json.encode(text)[1:-1])
-
-    whole = b"|".join(map(quoted, spellings)) or rb"(?!)"
-    begin = b"|".join(map(quoted, begins)) or rb"(?!)"
+    whole = b"|".join(map(_quoted, spellings)) or rb"(?!)"
+    begin = b"|".join(map(_quoted, begins)) or rb"(?!)"
     return re.compile(
         b"(?:" + whole + b")|(?:" + begin + b")" + SPACE + rb'*\\*"|\\\\u|\\\\/|\\\\\\"'
     )
