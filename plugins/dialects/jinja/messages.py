@@ -15,6 +15,7 @@ from tokenwire.core.dialogue import (
     Dialogue,
     Opaque,
     Reasoning,
+    Text,
     ToolCall,
     ToolResult,
     ToolSpec,
@@ -76,13 +77,20 @@ def to_messages(dialogue: Dialogue, habits: Habits) -> list[Message]:
 
 def _turn(turn: Turn, index: int, names: Mapping[str, str], habits: Habits) -> Iterator[Message]:
     role = habits.roles.get(turn.role, turn.role)
+    if len(turn.parts) == 1 and type(only := turn.parts[0]) is Text:
+        # Why first: most turns of a long history are one text.
+        message: Message = {"role": role, "content": _content((only,), index, habits)}
+        if turn.name:
+            message["name"] = turn.name
+        yield message
+        return
     results = [part for part in turn.parts if isinstance(part, ToolResult)]
     for result in results:
         yield _result(result, index, names, habits)
     rest = tuple(part for part in turn.parts if not isinstance(part, ToolResult))
     if not rest and results:
         return
-    message: Message = {"role": role}
+    message = {"role": role}
     visible = [part for part in rest if not isinstance(part, (Reasoning, ToolCall, ToolResult))]
     message["content"] = _content(visible, index, habits)
     if turn.name:

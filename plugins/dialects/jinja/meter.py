@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from jinja2.utils import Namespace
 
-__all__ = ("METER", "Meter", "OverBudget", "size", "weigh")
+__all__ = ("METER", "SHORT", "Meter", "OverBudget", "size", "weigh")
 
 METER: Final = "the meter"
 """The render variable that holds the meter: no template can spell it, for its blank."""

@@ -19,7 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from tokenwire.plugins.dialects.jinja.filters import metered_filter, metered_test, tojson
-from tokenwire.plugins.dialects.jinja.meter import METER, Meter, weigh
+from tokenwire.plugins.dialects.jinja.meter import METER, SHORT, Meter, weigh
 from tokenwire.plugins.dialects.jinja.metering import PRIVATE_FILTERS, write
 from tokenwire.plugins.dialects.jinja.operations import (
     LISTED,
@@ -131,9 +131,17 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if attr in ("append", "pop") and type(obj) is list:
             # Why not messages: what holds more than words was given to the template.
             return all(type(item) in LISTED for item in obj)
+        if type(obj) is str:
+            return not attr.startswith("_")  # What Jinja says of it, more quickly.
         return super().is_safe_attribute(obj, attr, value)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "+" and type(left) is str and type(right) is str:
+            # Why first: templates are made of these, and short ones cost nothing.
+            length = len(left) + len(right)
+            if length > SHORT:
+                context.parent[METER].text(length)
+            return left + right
         check_binary(context.parent[METER], operator, left, right)
         return self.binop_table[operator](left, right)
 
