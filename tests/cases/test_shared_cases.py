@@ -12,22 +12,21 @@ from typing import Any
 
 import pytest
 
-from tests.cases.cutting import ALL_SEEDS, SEEDS, length_of
+from tests.cases import checks
+from tests.cases.cutting import ALL_SEEDS, length_of
 from tests.cases.expectations import EXPECT, Answered
 from tests.cases.shared import FILE, asked, bodies, every, is_played, paths
-from tests.cases.stage import BROKEN, Played, Stage
+from tests.cases.stage import BROKEN, CHAT, COMPLETIONS, MESSAGES, RESPONSES, Played, Stage
 
 HUGE = 100_000
-"""Bytes: longer outputs are played once, not in every cutting."""
-LONG = 1000
-"""Bytes: longer outputs are cut at random by all seeds only among the long tests."""
+"""Bytes: longer outputs are played once a mode, not in every cutting, and among the long tests."""
 KNOWN = "resp_1"
 """Of a case: a response that was made before."""
 HALVES = ("LP-03",)
 """Cases in which texts of tokens are halves of a character, and show U+FFFD."""
 
 
-def _play(stage: Stage, path: str, body: dict[str, Any], case: Any, seeds: range) -> Played:
+def _play(stage: Stage, path: str, body: dict[str, Any], case: Any) -> Played:
     script = case.get("model_output")
     if body.get("previous_response_id") == KNOWN:
         # Why: a case can only name a response that is there by a name of its own.
@@ -40,13 +39,17 @@ def _play(stage: Stage, path: str, body: dict[str, Any], case: Any, seeds: range
         return stage.play(path, {**body, "stream": False})
     if length_of(script) > HUGE:
         with Stage(context_length=1_000_000) as long:
-            return long.play(path, body, script)
+            unary = long.play(path, {**body, "stream": False}, script)
+            usage = {"stream_options": {"include_usage": True}}
+            streamed = long.play(path, {**body, "stream": True, **usage}, script)
+            checks.mode_equality(unary, streamed)
+            return unary
     if {"choices", "logprobs"} & set(script) or "variants" in case["input"]:
         return stage.play(path, body, script)
     if script["finish"] == "abort":
         return stage.play(path, body | {"stream": True}, script)
     hides = "" if case["id"] in HALVES else BROKEN
-    return stage.play_all(path, body, script, hides=hides, seeds=seeds)
+    return stage.play_all(path, body, script, hides=hides, seeds=ALL_SEEDS)
 
 
 # --- what is said in words ---------------------------------------------------------------------
@@ -111,27 +114,21 @@ IS_THERE = pytest.mark.skipif(not CASES, reason=f"there are no shared cases at {
 @IS_THERE
 @pytest.mark.parametrize("case", CASES or [None])
 def test_case(stage: Stage, case: Any) -> None:
-    is_short = length_of(case.get("model_output") or {}) <= LONG
-    _case(stage, case, ALL_SEEDS if is_short else SEEDS)
-
-
-@IS_THERE
-@pytest.mark.long
-@pytest.mark.parametrize("case", CASES or [None])
-def test_case_in_all_cuttings(stage: Stage, case: Any) -> None:
-    _case(stage, case, ALL_SEEDS)
-
-
-def _case(stage: Stage, case: Any, seeds: range) -> None:
     assert case.get("expect") or case["id"] in SAID, "nothing says what is right"
+    played = set()
     for path in paths(case):
         given = [body for body in (asked(path, b, case) for b in bodies(case)) if body is not None]
         if not given:
             continue
-        answers = [_play(stage, path, body, case, seeds) for body in given]
+        played.add(path)
+        answers = [_play(stage, path, body, case) for body in given]
         at = Answered(stage, path, answers, case, given)
         for key, wanted in (case.get("expect") or {}).items():
             assert key in EXPECT, f"nothing checks {key!r}"
             EXPECT[key](at, wanted)
         if case["id"] in SAID:
             SAID[case["id"]](at)
+    own = set(paths(case)) - {MESSAGES, COMPLETIONS, RESPONSES} or set(paths(case))
+    assert played >= own, "each case is played on the protocol that it is of"
+    if case["protocol"] == "all" and "n" not in case["input"]:
+        assert played >= {CHAT, MESSAGES}
