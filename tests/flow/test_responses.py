@@ -190,6 +190,57 @@ def test_an_empty_conversation_takes_sealed_reasoning_and_checks_results(
     assert b"input[0].call_id" in response.body
 
 
+@pytest.mark.parametrize(
+    ("fields", "listed"),
+    [
+        (
+            {"input": [{"type": "reasoning", "summary": [{"text": "x", "odd": 1}]}]},
+            "input[].summary[].odd",
+        ),
+        (
+            {"input": [{"type": "reasoning", "content": [{"text": "x", "odd": 1}]}]},
+            "input[].content[].odd",
+        ),
+        ({"text": {"format": {"type": "text", "odd": 1}}}, "text.format.odd"),
+        ({"tool_choice": {"type": "function", "name": "f", "odd": 1}}, "tool_choice.odd"),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "mode": "auto",
+                    "tools": [{"type": "function", "name": "f"}, {"type": "web_search"}],
+                }
+            },
+            "tool_choice.tools[]",
+        ),
+        (
+            {
+                "tools": [
+                    {
+                        "type": "custom",
+                        "name": "g",
+                        "format": {
+                            "type": "grammar",
+                            "syntax": "regex",
+                            "definition": "a",
+                            "odd": 1,
+                        },
+                    }
+                ]
+            },
+            "tools[].format.odd",
+        ),
+    ],
+)
+def test_what_nobody_reads_is_listed_however_deep(
+    client: LocalClient, fields: dict[str, Any], listed: str
+) -> None:
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
+    response = post(client, **{"tools": tools, **fields})
+    assert response.status == 200, response.body
+    assert listed in response.headers["x-tokenwire-ignored"].split(", ")
+
+
 @pytest.mark.parametrize("item", [{"id": ""}, {}, {"id": 5}])
 def test_a_reference_to_nothing_is_refused(client: LocalClient, item: dict[str, object]) -> None:
     response = post(client, input=[{"type": "item_reference", **item}])

@@ -32,6 +32,7 @@ PREAMBLE: Final = "preamble"
 ROLES: Final = ("user", "assistant", "system")
 SPOT: Final = "messages[].content[]"
 TTLS: Final = {"5m": 300, "1h": 3600}
+CONTROL: Final = frozenset(schema.CacheControl.__struct_fields__)
 
 
 @final
@@ -158,6 +159,8 @@ class TurnReader:
         if value is None:
             return
         control = to_struct(value, schema.CacheControl, at=f"{place.at}.cache_control")
+        if isinstance(value, dict):
+            self._ignored.unknown(value, CONTROL, f"{place.spot}.cache_control")
         self._marker(cache_ttl(control, f"{place.spot}.cache_control", self._ignored))
 
     def _marker(self, ttl_s: int | None) -> None:

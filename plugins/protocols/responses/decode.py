@@ -173,8 +173,10 @@ class _Reader:
         return Dialogue(
             (),
             tools=tools,
-            tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools),
-            response_format=read_format(wanted, self._given.get("text", b"{}")),
+            tool_choice=read_choice(
+                request.tool_choice, request.parallel_tool_calls, tools, self._ignored
+            ),
+            response_format=read_format(wanted, self._given.get("text", b"{}"), self._ignored),
             reasoning=self._reasoning(),
         )
 

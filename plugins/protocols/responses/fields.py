@@ -60,6 +60,7 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("reasoning.generate_summary", "emulated", "the older name of summary"),
     ("reasoning.context", "ignored", "which reasoning is shown again is the template's habit"),
     ("reasoning.mode", "ignored", ""),
+    ("text.format.description", "ignored", "the schema itself is what the model is held to"),
     ("text.verbosity", "ignored", "models have no such switch"),
     ("truncation", "used", "auto leaves out the oldest items where they do not fit"),
     ("metadata", "used", "16 pairs, keys to 64, values to 512 characters"),

@@ -42,6 +42,7 @@ ROLES: Final[Mapping[object, Role]] = {
 QUIET: Final = frozenset(("id", "status", "type", "phase", "namespace", "caller", "async", "name"))
 """Fields of items that have no effect on a prompt, and are ours or common."""
 REASONING: Final = QUIET | {"summary", "content", "encrypted_content"}
+THOUGHT: Final = frozenset(("type", "text"))
 LISTED_AT: Final = "input[]"
 
 _arguments: Final = msgspec.json.Decoder(dict[str, object])
@@ -200,6 +201,9 @@ class ItemReader:
     def _reasoning(self, item: Json, at: str) -> None:
         extra: Json = {key: value for key, value in item.items() if key != "type"}
         self.ignored.unknown(extra, REASONING, LISTED_AT)
+        for field in ("summary", "content"):
+            for part in _parts(item, field):
+                self.ignored.unknown(part, THOUGHT, f"{LISTED_AT}.{field}[]")
         text = _joined(item, "content", at)
         if extra == plain_reasoning(text):
             extra = {}
@@ -272,6 +276,11 @@ def _is_object(text: str) -> bool:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         return False
     return True
+
+
+def _parts(item: Json, field: str) -> list[Json]:
+    given = item.get(field)
+    return [part for part in given if isinstance(part, dict)] if isinstance(given, list) else []
 
 
 def _joined(item: Json, field: str, at: str) -> str:

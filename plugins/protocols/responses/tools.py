@@ -29,6 +29,10 @@ NAMESPACE: Final = frozenset(("type", "name", "description", "tools"))
 
 FUNCTION: Final = frozenset(("type", "name", "description", "parameters", "strict"))
 CUSTOM: Final = frozenset(("type", "name", "description", "format"))
+GRAMMAR: Final = frozenset(("type", "syntax", "definition"))
+FORMAT: Final = frozenset(("type", "name", "description", "schema", "strict"))
+NAMED: Final = frozenset(("type", "name"))
+ALLOWED: Final = frozenset(("type", "mode", "tools"))
 SYNTAXES: Final = ("lark", "regex")
 
 _raw_tools: Final = msgspec.json.Decoder(list[dict[str, Raw]])
@@ -123,6 +127,7 @@ def _custom(tool: Json, at: str, ignored: Ignored) -> ToolSpec:
                     param=f"{at}.format.syntax",
                 )
             grammar = Grammar(syntax, definition)  # type: ignore[arg-type]
+            ignored.unknown(given, GRAMMAR, "tools[].format")
         case _:
             raise RequestError(
                 f"{at}.format must be of type text, or of type grammar with syntax and definition",
@@ -148,7 +153,7 @@ def _description(tool: Json, at: str) -> str | None:
 
 
 def read_choice(
-    given: str | Json | None, parallel: bool | None, tools: tuple[ToolSpec, ...]
+    given: str | Json | None, parallel: bool | None, tools: tuple[ToolSpec, ...], ignored: Ignored
 ) -> ToolChoice:
     """Refused when it calls for a tool that is not there, or that a host would run."""
     several = parallel is not False
@@ -167,6 +172,7 @@ def read_choice(
         case {"type": "function" | "custom", "name": str(name)}:
             if name not in names:
                 raise _bad(f"names {name[:64]!r}, which is not among the tools")
+            ignored.unknown(given, NAMED, "tool_choice")
             return ToolChoice("named", (name,), parallel=several)
         case {"type": "allowed_tools", "mode": "auto" | "required" as mode, "tools": list(listed)}:
             allowed = tuple(
@@ -177,6 +183,9 @@ def read_choice(
             here = tuple(name for name in allowed if name in names)
             if not here:
                 raise _bad("allows none of the functions and custom tools that there are")
+            ignored.unknown(given, ALLOWED, "tool_choice")
+            if len(here) < len(listed):
+                ignored.add("tool_choice.tools[]")
             return ToolChoice("allowed", here, required=mode == "required", parallel=several)
     kind = str(given.get("type"))[:64]
     raise _bad(f"of type {kind!r} calls for a tool that this server does not run")
@@ -186,11 +195,14 @@ def _bad(reason: str) -> RequestError:
     return RequestError(f"tool_choice {reason}", param="tool_choice", code="invalid_tool_choice")
 
 
-def read_format(given: Json | None, raw: bytes) -> ResponseFormat:
+def read_format(given: Json | None, raw: bytes, ignored: Ignored) -> ResponseFormat:
     """`text.format`; `raw`: `text` as it was written."""
     if given is None:
         return ResponseFormat()
     wanted = to_struct(given, TextFormat, at="text.format")
+    ignored.unknown(given, FORMAT, "text.format")
+    if given.get("description") is not None:
+        ignored.add("text.format.description")
     if wanted.type != "json_schema":
         return ResponseFormat(wanted.type)
     if wanted.schema is None:

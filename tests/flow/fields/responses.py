@@ -173,6 +173,7 @@ EXAMPLES = Examples(
         "reasoning.mode": inside("reasoning", "mode", "pro"),
         "text.format.json_object": inside("text", "format", {"type": "json_object"}, **LACKING),
         "text.format.json_schema": inside("text", "format", SHAPE, **LACKING),
+        "text.format.description": inside("text", "format", {"type": "text", "description": "d"}),
         "text.verbosity": inside("text", "verbosity", "low"),
         "truncation": Example(
             {}, elsewhere=f"{FLOW}test_the_oldest_items_are_left_out_where_that_is_asked_for"
