@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -20,8 +21,11 @@ TOOLS: list[Any] = [
 
 
 @pytest.fixture
-def client(server: LiveServer) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0, timeout=20)
+def client(server: LiveServer) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(
+        base_url=server.url, api_key="none", max_retries=0, timeout=20
+    ) as made:
+        yield made
 
 
 def play(name: str) -> dict[str, str]:

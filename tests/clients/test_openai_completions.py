@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import openai
 import pytest
 
@@ -12,8 +14,11 @@ ANSWER = "This is the mock engine"
 
 
 @pytest.fixture
-def client(server: LiveServer) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=20)
+def client(server: LiveServer) -> Iterator[openai.OpenAI]:
+    with openai.OpenAI(
+        base_url=f"{server.url}/v1", api_key="none", max_retries=0, timeout=20
+    ) as made:
+        yield made
 
 
 def test_unary_and_stream_say_the_same(client: openai.OpenAI) -> None:
