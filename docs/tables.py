@@ -1,16 +1,19 @@
 """Writes the tables of these documents that are drawn from code, between their markers.
 
 `make docs` runs it; with --check it writes nothing and fails where a table is stale. A marker is a
-comment `fields of PROTOCOL`, `protocols` or `dialects`, and the table ends at a comment `end`.
+comment `fields of PROTOCOL`, `protocols`, `losses of calls`, `losses of answers` or `dialects`, and
+the table ends at a comment `end`.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 
+from tokenwire.core.answer_losses import ANSWER_LOSSES
+from tokenwire.core.call_losses import CALL_LOSSES
 from tokenwire.core.dialect_names import ALIASES
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.field_rule import FieldRule
@@ -19,9 +22,12 @@ from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.dialect import Dialect, ParserMaker
 
 DOCS = Path(__file__).parent
-BLOCK = re.compile(r"(<!-- (fields of (\w+)|protocols|dialects) -->\n).*?(<!-- end -->)", re.DOTALL)
+NAMES = r"fields of (\w+)|protocols|dialects|losses of (?:calls|answers)"
+BLOCK = re.compile(rf"(<!-- ({NAMES}) -->\n).*?(<!-- end -->)", re.DOTALL)
 PAGES = {name: "tokens" for name in ("tokenize", "detokenize", "render", "parse", "generate")}
 """Protocols whose page is another's."""
+TALKERS = ("chat_completions", "messages", "responses", "completions")
+"""Protocols between which a call can cross."""
 
 
 def main(arguments: list[str]) -> int:
@@ -58,6 +64,8 @@ def _block(host: Host, found: re.Match[str]) -> str:
     tables: dict[str, Callable[[], str]] = {
         "protocols": lambda: _protocols(codecs(host)),
         "dialects": lambda: _dialects(host),
+        "losses of calls": lambda: _call_losses(codecs(host)),
+        "losses of answers": lambda: _answer_losses(codecs(host)),
     }
     table = tables[what]() if protocol is None else _fields(codecs(host)[protocol].fields)
     return f"{begin}\n{table}\n{end}"
@@ -102,6 +110,25 @@ def _protocols(found: dict[str, Codec]) -> str:
             for name, codec in sorted(found.items())
         ),
     )
+
+
+def _call_losses(found: dict[str, Codec]) -> str:
+    what = {name: loss.what for name, loss in CALL_LOSSES.items()}
+    return _losses(what, {name: found[name].call_losses for name in TALKERS})
+
+
+def _answer_losses(found: dict[str, Codec]) -> str:
+    return _losses(ANSWER_LOSSES, {name: found[name].losses for name in TALKERS})
+
+
+def _losses(what: Mapping[str, str], declared: Mapping[str, Set[str]]) -> str:
+    """Which protocol loses what; what none of them loses is left out."""
+    rows = (
+        (_code(name), text, *("lost" if name in lost else "" for lost in declared.values()))
+        for name, text in what.items()
+        if any(name in lost for lost in declared.values())
+    )
+    return _table(("loss", "what", *map(_code, declared)), rows)
 
 
 def page(protocol: str) -> str:

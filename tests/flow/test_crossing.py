@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.flow.calls import CALLS
+from tokenwire.core.answer_losses import ANSWER_LOSSES
 from tokenwire.core.call import Call
 from tokenwire.core.call_losses import CALL_LOSSES, bare, without
 from tokenwire.core.dialogue import Dialogue
@@ -92,6 +93,7 @@ def test_a_protocol_loses_nothing_of_its_own(
 def test_losses_are_of_the_table(codecs: dict[str, Codec], name: str) -> None:
     assert codecs[name].call_losses <= CALL_LOSSES.keys()
     assert codecs[name].call_losses
+    assert codecs[name].losses <= ANSWER_LOSSES.keys()
 
 
 def test_every_loss_is_met() -> None:
