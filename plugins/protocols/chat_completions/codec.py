@@ -17,8 +17,9 @@ from tokenwire.core.call import Call
 from tokenwire.core.errors import CallError
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
-from tokenwire.plugins.protocols._shared.openai_errors import error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import ErrorBody, error_reply
 from tokenwire.plugins.protocols.chat_completions import schema
+from tokenwire.plugins.protocols.chat_completions.answer import AnswerBody
 from tokenwire.plugins.protocols.chat_completions.chunks import ReasoningField
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.decode import decode_call
@@ -78,10 +79,18 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 class ChatCompletions(Codec):
     name = "chat_completions"
     routes = (
-        Route("POST", "/v1/chat/completions", "Create a chat completion", body=schema.Request),
+        Route(
+            "POST",
+            "/v1/chat/completions",
+            "Create a chat completion",
+            body=schema.Request,
+            reply=AnswerBody,
+            media=("application/json", "text/event-stream"),
+        ),
     )
     losses = LOSSES
     call_losses = CALL_LOSSES
+    error_body = ErrorBody
     fields = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "allowed_ids": "allowed_token_ids",

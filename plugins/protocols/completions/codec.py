@@ -13,8 +13,9 @@ from tokenwire.core.call import Call
 from tokenwire.core.errors import CallError, ErrorKind
 from tokenwire.core.ports.codec import Codec, CodecClient, Reply
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp, retry_after
-from tokenwire.plugins.protocols._shared.openai_errors import error_body, error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import ErrorBody, error_body, error_reply
 from tokenwire.plugins.protocols.completions import schema
+from tokenwire.plugins.protocols.completions.answer import AnswerBody
 from tokenwire.plugins.protocols.completions.client import CompletionsClient
 from tokenwire.plugins.protocols.completions.decode import decode_call
 from tokenwire.plugins.protocols.completions.encode import StreamReply, UnaryReply
@@ -61,9 +62,19 @@ LOSSES: Final = frozenset(
 @final
 class Completions(Codec):
     name = "completions"
-    routes = (Route("POST", "/v1/completions", "Complete a text", body=schema.Request),)
+    routes = (
+        Route(
+            "POST",
+            "/v1/completions",
+            "Complete a text",
+            body=schema.Request,
+            reply=AnswerBody,
+            media=("application/json", "text/event-stream"),
+        ),
+    )
     losses = LOSSES
     call_losses = CALL_LOSSES
+    error_body = ErrorBody
     fields = FIELDS
 
     def decode(self, request: HttpRequest) -> Call:

@@ -18,7 +18,7 @@ from tokenwire.plugins.protocols.messages.client import MessagesClient
 from tokenwire.plugins.protocols.messages.decode import decode_call
 from tokenwire.plugins.protocols.messages.encode import StreamReply
 from tokenwire.plugins.protocols.messages.fields import FIELDS
-from tokenwire.plugins.protocols.messages.reply_schema import Message, TokenCount
+from tokenwire.plugins.protocols.messages.reply_schema import ErrorBody, Message, TokenCount
 from tokenwire.plugins.protocols.messages.settings import Settings
 from tokenwire.plugins.protocols.messages.unary import UnaryReply
 
@@ -90,6 +90,7 @@ class MessagesCodec(Codec):
             "Anthropic Messages: create a message",
             body=schema.Body,
             reply=Message,
+            media=("application/json", "text/event-stream"),
         ),
         Route(
             "POST",
@@ -104,6 +105,7 @@ class MessagesCodec(Codec):
     )
 
     call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
+    error_body: ClassVar[type] = ErrorBody
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "cache_markers": "cache_control",

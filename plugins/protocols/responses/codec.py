@@ -27,7 +27,7 @@ from tokenwire.core.stored import (
     StoredQuery,
 )
 from tokenwire.core.wire import HttpReply, HttpRequest, Route, Stamp
-from tokenwire.plugins.protocols._shared.openai_errors import error_body, error_reply
+from tokenwire.plugins.protocols._shared.openai_errors import ErrorBody, error_body, error_reply
 from tokenwire.plugins.protocols.responses import schema
 from tokenwire.plugins.protocols.responses.client import ResponsesClient
 from tokenwire.plugins.protocols.responses.decode import decode_call, decode_count
@@ -42,6 +42,7 @@ from tokenwire.plugins.protocols.responses.queries import (
 
 __all__ = ("Responses",)
 
+BOTH: Final = ("application/json", "text/event-stream")
 CREATE: Final = "/v1/responses"
 COUNT: Final = "/v1/responses/input_tokens"
 COMPACT: Final = "/v1/responses/compact"
@@ -104,14 +105,16 @@ CALL_LOSSES: Final = frozenset(
 class Responses(Codec):
     name: ClassVar[str] = "responses"
     routes: ClassVar[tuple[Route, ...]] = (
-        Route("POST", CREATE, "OpenAI Responses: create a response", body=schema.Request),
+        Route(
+            "POST", CREATE, "OpenAI Responses: create a response", body=schema.Request, media=BOTH
+        ),
         Route("POST", COUNT, "Count the tokens of a prompt", body=schema.CountRequest),
         Route("POST", COMPACT, "Refused: conversations are not compacted here"),
-        Route("GET", ONE, "A stored response, or with stream=true its events"),
+        Route("GET", ONE, "A stored response, or with stream=true its events", media=BOTH),
         Route("DELETE", ONE, "Delete a stored response"),
-        Route("POST", f"{ONE}/cancel", "Cancel a response that is made in the background"),
+        Route("POST", f"{ONE}/cancel", "Cancel a response of the background", bodiless=True),
         Route("GET", f"{ONE}/input_items", "The input of a stored response"),
-        Route("POST", TALKS, "Create a conversation", body=ConversationBody),
+        Route("POST", TALKS, "Create a conversation", body=ConversationBody, bodiless=True),
         Route("GET", TALK, "A conversation"),
         Route("POST", TALK, "Change a conversation's metadata", body=ConversationBody),
         Route("DELETE", TALK, "Delete a conversation"),
@@ -132,6 +135,7 @@ class Responses(Codec):
         )
     )
     call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
+    error_body: ClassVar[type] = ErrorBody
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "response_format": "text.format",

@@ -94,9 +94,16 @@ def _fields(call: Call) -> Json:
         "safety_identifier": call.identity.user,
         "prompt_cache_key": call.identity.session,
         "store": None if keeping is None or keeping.store else False,
+        "background": True if keeping is not None and keeping.background else None,
+        "conversation": None if keeping is None else keeping.conversation,
+        "service_tier": _tier(call.hints.priority),
         "truncation": "auto" if call.truncate else None,
     }
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _tier(priority: int) -> str | None:
+    return None if priority == 0 else "priority" if priority > 0 else "flex"
 
 
 def _items(turn: Turn) -> Iterator[Json]:
@@ -170,10 +177,10 @@ def _message(parts: list[ClientPart]) -> Json:
 def _reasoning(part: Reasoning) -> Json:
     if part.extra:
         return {"type": "reasoning", **part.extra}
-    body: Json = {"type": "reasoning", **plain_reasoning(part.text)}
-    if part.redacted is not None:
-        body["encrypted_content"] = part.redacted
-    return body
+    if part.redacted is None:
+        return {"type": "reasoning", **plain_reasoning(part.text)}
+    summary = [{"type": "summary_text", "text": part.text}] if part.text else []
+    return {"type": "reasoning", "summary": summary, "encrypted_content": part.redacted}
 
 
 def _content(parts: tuple[ClientPart, ...], kind: str) -> object:
