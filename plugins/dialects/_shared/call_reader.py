@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 
 __all__ = ("CallReader", "Outcome")
+
+MAX_HELD: Final = 65_536
 
 
 class Outcome(Enum):
@@ -36,7 +38,7 @@ class CallReader(ABC):
     """Names the class in saved states; unique within a `Format`."""
     held: str
     """What was read, marker included, and not given out: text again where no call comes of it.
-    Empty once the call is announced. Bounded (64 KiB of a header), then BROKEN."""
+    Empty once the call is announced. Bounded by MAX_HELD, then BROKEN."""
     is_started: bool
     """Whether the call was announced."""
     is_whole: bool
@@ -59,6 +61,16 @@ class CallReader(ABC):
     def stop(self, end: int, emit: Emitter) -> None:  # noqa: B027
         """The answer ends inside the call: give out what is certain of the arguments. The caller
         closes the call, complete if `is_whole`."""
+
+    def _wait(self, text: str, at: int, is_final: bool) -> tuple[int, Outcome]:
+        """For more of a marker. At the answer's end there is no more: it was cut off."""
+        if not is_final:
+            return at, Outcome.MORE
+        if not self.is_started:
+            self.held += text[at:]
+            if len(self.held) > MAX_HELD:
+                return len(text), Outcome.BROKEN
+        return len(text), Outcome.MORE
 
     @abstractmethod
     def save(self) -> object:

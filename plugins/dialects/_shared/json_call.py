@@ -26,6 +26,8 @@ __all__ = ("MAX_HEADER", "JsonCallReader", "json_calls")
 BLANK: Final = " \t\r\n"
 MAX_HEADER: Final = 65_536
 """Characters held while the name is not known."""
+MAX_KEY: Final = 256
+"""Characters of a key of an announced call that are kept, and again of the piece they end in."""
 NULL: Final = "null"
 
 Place: TypeAlias = Literal[
@@ -222,7 +224,10 @@ class JsonCallReader(CallReader):
         if self._place == "other":
             return
         if self._place != "arguments":
-            self._word += text
+            # Why a limit: once the call is announced, none bounds its keys, and no known one is
+            # so long.
+            if not self.is_started or len(self._word) < MAX_KEY:
+                self._word += text[:MAX_KEY] if self.is_started else text
         elif not self.is_started:
             self._waiting += text
         else:

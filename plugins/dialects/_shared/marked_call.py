@@ -107,14 +107,6 @@ class MarkedCall(CallReader):
             return behind, None
         return self._announce(shape.split(self._header), behind, emit)
 
-    def _wait(self, text: str, at: int, is_final: bool) -> Step:
-        """For more of the header. At the answer's end there is no more: it was cut off."""
-        if not is_final:
-            return at, Outcome.MORE
-        if not self.is_started:
-            self.held += text[at:]
-        return len(text), Outcome.MORE
-
     def _announce(self, header: Header | None, at: int, emit: Emitter) -> Step:
         if header is None:
             return at, Outcome.BROKEN

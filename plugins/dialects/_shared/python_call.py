@@ -138,18 +138,18 @@ class PythonCall(CallReader):
             return at, Outcome.BROKEN
         end = run.end()
         if end == len(text):
-            return self._wait(at)
+            return self._wait_at(at)
         name = run.group().removesuffix(self._method)
         if text[end] != "(" or not name or (self._is_known and name not in self._tools):
             return at, Outcome.BROKEN
         first = _behind_gap(text, end + 1)
         if first == len(text):
-            return self._wait(at)
+            return self._wait_at(at)
         self._name, self._count = name, 0
         stop, outcome = self._argument(text, first, base, emit)
         return (at if self._waits or outcome is Outcome.BROKEN else stop), outcome
 
-    def _wait(self, at: int) -> Step:
+    def _wait_at(self, at: int) -> Step:
         self._waits = True
         return at, Outcome.MORE
 
@@ -168,7 +168,7 @@ class PythonCall(CallReader):
             return at, Outcome.BROKEN
         end, word = run.end(), run.group().rstrip()
         if end == len(text):
-            return self._wait(at)
+            return self._wait_at(at)
         if text[end] == "=":
             self._begin_value(word, base + end + 1, emit)
             return end + 1, Outcome.MORE

@@ -40,7 +40,6 @@ Place: TypeAlias = Literal["head", "between", "opening", "value", "cdata"]
 Step: TypeAlias = tuple[int, Outcome | None]
 """None: go on."""
 
-MAX_HELD: Final = 65_536
 TAG: Final = re.compile(r"\n?<|\n\Z")
 CDATA_END: Final = re.compile(r"\]")
 
@@ -135,16 +134,6 @@ class TagCall(CallReader):
         self._begin(name)
         emit.start_call(name)
         return behind, None
-
-    def _wait(self, text: str, at: int, is_final: bool) -> Step:
-        """For more of a tag. At the answer's end there is no more: it was cut off."""
-        if not is_final:
-            return at, Outcome.MORE
-        if not self.is_started:
-            self.held += text[at:]
-            if len(self.held) > MAX_HELD:
-                return len(text), Outcome.BROKEN
-        return len(text), Outcome.MORE
 
     def _begin(self, name: str) -> None:
         self._name = name

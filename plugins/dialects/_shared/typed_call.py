@@ -143,7 +143,7 @@ class TypedCall(CallReader):
             name = name.replace(entity, character)
         return name
 
-    def _wait(self, text: str, at: int, is_final: bool) -> Step:
+    def _wait(self, text: str, at: int, is_final: bool) -> tuple[int, Outcome]:
         """For more of a tag. At the answer's end there is no more: it was cut off."""
         if len(text) - at >= MAX_TAG:
             return at, Outcome.BROKEN

@@ -40,7 +40,6 @@ Step: TypeAlias = tuple[int, Outcome | None]
 CLOSERS: Final[dict[Bracket, str]] = {"": "", "{": "}", "[": "]"}
 ITEM: Final = "item"
 MAX_DEPTH: Final = 32
-MAX_HELD: Final = 65_536
 
 
 class Frame(Struct, array_like=True, forbid_unknown_fields=True):
@@ -139,16 +138,6 @@ class NestedCall(CallReader):
         self._place = "between"
         emit.start_call(name)
         return behind, None
-
-    def _wait(self, text: str, at: int, is_final: bool) -> Step:
-        """For more of a tag. At the answer's end there is no more: it was cut off."""
-        if not is_final:
-            return at, Outcome.MORE
-        if not self.is_started:
-            self.held += text[at:]
-            if len(self.held) > MAX_HELD:
-                return len(text), Outcome.BROKEN
-        return len(text), Outcome.MORE
 
     def _between(self, text: str, at: int, base: int, emit: Emitter, is_final: bool) -> Step:
         """Behind a tag: its parent's end, or another child."""
