@@ -135,7 +135,7 @@ def test_gzip_bomb_is_413(client):
     ("coding", "body", "status", "words"),
     [
         ("gzip", b"plain", 400, "not gzip"),
-        ("gzip", gzip.compress(b"cut")[:-4], 400, "breaks off"),
+        ("gzip", gzip.compress(b"cut", mtime=0)[:-4], 400, "breaks off"),
         ("br", b"x", 415, "gzip"),
         ("gzip, gzip", b"x", 415, "gzip"),
     ],
