@@ -86,13 +86,16 @@ def hostile(maker: ParserMaker, marks: list[str], chance: random.Random) -> Iter
 
 def read(maker: ParserMaker, setup: ParserSetup, pieces: list[Piece]) -> list[PartEvent]:
     parser = maker.parser(setup)
-    events = [event for piece in pieces for event in parser.push(piece)]
+    events: list[PartEvent] = []
+    for piece in pieces:
+        events += parser.push(piece)
     return [*events, *parser.flush()]
 
 
 def moved(maker: ParserMaker, setup: ParserSetup, pieces: list[Piece]) -> list[PartEvent]:
     """In a fresh parser for every piece."""
-    parser, events = maker.parser(setup), []
+    parser = maker.parser(setup)
+    events: list[PartEvent] = []
     for piece in pieces:
         events += parser.push(piece)
         state = msgspec.msgpack.encode(parser.save())
@@ -112,3 +115,16 @@ def test_a_header_is_known_while_its_end_comes() -> None:
     answer = "<|start|>assistant<|message|>hi<|eom|>"
     parts = parts_of(read(MAKERS["muse"], ParserSetup(tools=TOOLS), list(map(Piece, answer))))
     assert [part.text for part in parts] == ["hi"]
+
+
+@pytest.mark.parametrize("name", ["hermes", "llama3_json", "mistral_json", "cohere"])
+def test_an_announced_call_keeps_no_key_without_bound(name: str) -> None:
+    maker = MAKERS[name]
+    grammar = maker.call_grammar(TOOLS)
+    assert grammar is not None
+    begin = grammar.calls[0].begin
+    answer = grammar.begin + begin[: begin.rindex(",") + 2] + '"' + "k" * 100_000
+    parser = maker.parser(ParserSetup(tools=TOOLS))
+    for at in range(0, len(answer), 1000):
+        parser.push(Piece(answer[at : at + 1000]))
+    assert len(msgspec.msgpack.encode(parser.save())) < 2048
