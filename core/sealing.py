@@ -8,14 +8,13 @@ Knows no protocol.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
+from base64 import urlsafe_b64encode
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from tokenwire.core.signing import Keyring
+from tokenwire.core.signing import Keyring, unspelled
 
 __all__ = ("REASONING", "bound_to", "seal", "unseal")
 
@@ -44,8 +43,8 @@ def unseal(keys: Keyring, purpose: str, text: str, aad: bytes) -> bytes | None:
     Never raises, whatever the text.
     """
     try:
-        data = urlsafe_b64decode(text.encode())
-    except (Base64Error, ValueError):
+        data = unspelled(text)
+    except ValueError:
         return None
     if data[:1] != VERSION or len(data) < 1 + 16 + 1:
         return None

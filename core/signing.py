@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import final
 
-__all__ = ("Keyring", "TextDigest")
+__all__ = ("Keyring", "TextDigest", "unspelled")
 
 BLOCK = 64
+
+
+def unspelled(text: str) -> bytes:
+    """Of url-safe base64, as `urlsafe_b64encode` writes it and not otherwise, so that no changed
+    character passes as the same. Raises ValueError."""
+    data = b64decode(text.encode(), b"-_", validate=True)
+    if urlsafe_b64encode(data).decode() != text:
+        raise ValueError("wanted url-safe base64 in its one spelling")
+    return data
 
 
 @final
@@ -37,8 +45,8 @@ class Keyring:
     def verify(self, purpose: str, message: bytes, signature: str) -> bool:
         """Whether any key made `signature`. Never raises, whatever the text."""
         try:
-            given = urlsafe_b64decode(signature.encode())
-        except (Base64Error, ValueError):
+            given = unspelled(signature)
+        except ValueError:
             return False
         found = False
         for key in self._keys:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,24 @@ def test_no_changed_bit_opens(place: int, bit: int) -> None:
     data = bytearray(urlsafe_b64decode(seal(keys, "thinking", b"some thought", AAD)))
     data[place % len(data)] ^= 1 << bit
     assert unseal(keys, "thinking", urlsafe_b64encode(data).decode(), AAD) is None
+
+
+@pytest.mark.parametrize(
+    "respell",
+    [
+        lambda text: text + "AAAA",
+        lambda text: f"{text}=",
+        lambda text: text[:9] + "\n" + text[9:],
+        lambda text: text[:9] + "é" + text[9:],
+        lambda text: f" {text}",
+        lambda text: text.rstrip("=")[:-1] + "B" + "=" * (len(text) - len(text.rstrip("="))),
+    ],
+)
+def test_no_other_spelling_of_the_same_bytes_is_taken(respell: Callable[[str], str]) -> None:
+    keys = Keyring([OLD])
+    for data in (b"some thought", b"some thought.", b"some thought.."):
+        assert unseal(keys, "thinking", respell(seal(keys, "thinking", data, AAD)), AAD) is None
+        assert not keys.verify("thinking", data, respell(keys.sign("thinking", data)))
 
 
 @given(st.text() | st.binary().map(lambda data: urlsafe_b64encode(data).decode()))

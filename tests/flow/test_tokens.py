@@ -235,6 +235,13 @@ def test_what_is_no_state_is_refused(client: LocalClient, state: str) -> None:
     assert error(client.post("/parse", {"state": state, "text": "b"}))[:2] == (400, "state")
 
 
+def test_a_state_has_one_spelling(client: LocalClient) -> None:
+    state = post(client, "/parse", {"model": "m", "text": "a", "incremental": True})["state"]
+    for respelled in (f"{state}AAAA", f"{state}=", f"\n{state}"):
+        body = {"state": respelled, "text": "b"}
+        assert error(client.post("/parse", body))[:2] == (400, "state")
+
+
 def test_a_state_holds_its_options(client: LocalClient) -> None:
     said = post(client, "/parse", {"model": "m", "text": "a", "incremental": True})
     response = client.post("/parse", {"state": said["state"], "text": "b", "model": "m"})

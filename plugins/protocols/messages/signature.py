@@ -9,11 +9,10 @@ place is the block's index in its own message, so that blocks can be neither mov
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
 from hashlib import sha256
 from typing import Final
 
-from tokenwire.core.signing import Keyring, TextDigest
+from tokenwire.core.signing import Keyring, TextDigest, unspelled
 
 __all__ = ("is_ours", "sign")
 
@@ -33,8 +32,8 @@ def sign(keys: Keyring, fingerprint: str, digest: bytes, place: int) -> str:
 def is_ours(keys: Keyring, text: str, place: int, signature: str) -> bool:
     """Whether one of our keys signed this text at this place. Never raises, whatever the text."""
     try:
-        data = urlsafe_b64decode(signature.encode())
-    except (Base64Error, ValueError):
+        data = unspelled(signature)
+    except ValueError:
         return False
     if len(data) != LENGTH or data[:1] != VERSION:
         return False

@@ -127,7 +127,7 @@ def _custom(tool: Json, at: str, ignored: Ignored) -> ToolSpec:
                     param=f"{at}.format.syntax",
                 )
             grammar = Grammar(syntax, definition)  # type: ignore[arg-type]
-            ignored.unknown(given, GRAMMAR, "tools[].format")
+            ignored.unknown(cast(Json, given), GRAMMAR, "tools[].format")
         case _:
             raise RequestError(
                 f"{at}.format must be of type text, or of type grammar with syntax and definition",

@@ -7,8 +7,7 @@ A whole answer gives all of its events. With `incremental` it comes in pieces: e
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
+from base64 import urlsafe_b64encode
 from typing import Annotated, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -22,6 +21,7 @@ from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.json_body import to_struct
 from tokenwire.core.prompt import Phase
 from tokenwire.core.queries import Parse, Parsed, ParseOptions
+from tokenwire.core.signing import unspelled
 from tokenwire.core.wire import HttpReply, HttpRequest, Route
 from tokenwire.plugins.protocols.tokens.asking import QueryCodec, json_reply, read
 
@@ -160,8 +160,8 @@ def _tool(given: dict[str, object], at: str) -> ToolSpec:
 
 def _unspelled(text: str) -> bytes:
     try:
-        return urlsafe_b64decode(text.encode("ascii"))
-    except (Base64Error, ValueError):
+        return unspelled(text)
+    except ValueError:
         raise RequestError(
             "the state cannot be used: it is no sealed state", param="state", code="invalid_state"
         ) from None
