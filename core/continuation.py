@@ -32,13 +32,15 @@ class Look(Struct, frozen=True):
     ask: Ask
     kept: Kept | None = None
     spliced: Spliced | None = None
+    begun: tuple[tuple[str, TokenIds], ...] = ()
+    """Where nothing is spliced: the kept prompt up to its last turn, if the text begins so."""
 
     @property
     def known(self) -> tuple[tuple[str, TokenIds], ...]:
         """The runs with which the prompt begins, and their ids."""
         spliced = self.spliced
         if spliced is None:
-            return ()
+            return self.begun
         text, at = self.ask.text, spliced.characters
         end = len(text) - len(spliced.rest)
         ids, count = spliced.ids, spliced.prompt_ids
@@ -54,7 +56,7 @@ class Continuation:
         self._splicer = splicer
         self._history = history
         # Why the spellings too: hidden texts compare only where the same ones are hidden.
-        named = "\0".join((renderer.fingerprint, *renderer.shield.spellings))
+        named = "\0".join((renderer.fingerprint, *renderer.shield.hidden))
         self._fingerprint = sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
 
     async def look(self, call: Call, rendered: Rendered) -> Look:
@@ -70,8 +72,21 @@ class Continuation:
         place = self._place(call)
         kept = await self._history.find(place, call.dialogue, said)
         if kept is None:
-            return Look(trace, ask, await self._history.last(place, said))
-        return Look(trace, ask, kept, self._splicer.splice(ask, kept))
+            kept = await self._history.last(place, said)
+            return Look(trace, ask, kept, begun=self._begun(ask, kept))
+        spliced = self._splicer.splice(ask, kept)
+        begun = self._begun(ask, kept) if spliced is None else ()
+        return Look(trace, ask, kept, spliced, begun)
+
+    def _begun(self, ask: Ask, kept: Kept | None) -> tuple[tuple[str, TokenIds], ...]:
+        """Another answer does not change what the engine has computed before it."""
+        mark = self._renderer.encoder.mark
+        if kept is None or mark is None or not self._splicer.has_prompt(ask.text, kept):
+            return ()
+        ids, [id] = kept.prompt, self._renderer.tokenizer.encode(mark)
+        text = ask.text[: max(ask.text.rfind(mark, 0, kept.characters), 0)]
+        count = len(ids) - 1 - ids[::-1].index(id) if id in ids else 0
+        return ((text, TokenIds(ids[:count])),) if text and count else ()
 
     def note(self, call: Call, rendered: Rendered, look: Look, ids: TokenIds) -> HistoryNote | None:
         """What to tell of it; None where there is nothing to go on from."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import Shields
@@ -24,6 +24,8 @@ __all__ = ("CHUNK", "Encoding", "PromptEncoder", "turn_mark")
 CHUNK = 16_384
 """Characters of a segment from which on it is cut at a break."""
 CACHED_CHARACTERS = 64 * 1024 * 1024
+ENTRY = 256
+"""What a kept segment takes beside its text, in characters; about."""
 
 Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 KNOWN = ""
@@ -72,7 +74,7 @@ class PromptEncoder:
     ) -> None:
         """`mark`: see `turn_mark`; None: text is never cut, and nothing is kept."""
         self._tokenizer = tokenizer
-        self._mark = mark
+        self.mark: Final = mark
         self._capacity = capacity
         self._size = 0
         self._cache: OrderedDict[Key, TokenIds] = OrderedDict()
@@ -113,15 +115,15 @@ class PromptEncoder:
 
     def keep(self, encoding: Encoding) -> None:
         """Remember what was filled in. Not from a thread."""
-        if self._mark is None:
+        if self.mark is None:
             return
         for key in encoding.missing:
             if key not in self._cache:
-                self._size += len(key[0])
+                self._size += len(key[0]) + ENTRY
             self._cache[key] = encoding.found[key]
         while self._size > self._capacity:
             (text, _), _ = self._cache.popitem(last=False)
-            self._size -= len(text)
+            self._size -= len(text) + ENTRY
 
     def ids(self, text: str, shields: Shields) -> TokenIds:
         """All at once, here."""
@@ -131,7 +133,7 @@ class PromptEncoder:
         return encoding.ids()
 
     def _cut(self, text: str) -> Iterator[str]:
-        mark = self._mark
+        mark = self.mark
         if not text:
             return
         if mark is None:

@@ -69,8 +69,9 @@ class Shield:
         self._pattern = re.compile(
             rf"(?:{whole})|(?:{begin})(?=\s*\Z)|\A(?:{head})|\A(?:{middle})(?=\Z)"
         )
-        hidden = dict.fromkeys((*spellings, *begins, *heads, *inner))
-        self._points = {text: chr(0xF0000 + k) for k, text in enumerate(hidden)}
+        self.hidden = tuple(dict.fromkeys((*spellings, *begins, *heads, *inner)))
+        """All that code points stand for, in their order."""
+        self._points = {text: chr(0xF0000 + k) for k, text in enumerate(self.hidden)}
         self._quick = _quick_pattern(spellings, begins)
         self._quick_joint = _quick_joint(heads, inner) if heads else None
         self._firsts = tuple({text[0] for text in spellings})

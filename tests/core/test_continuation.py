@@ -361,3 +361,23 @@ def test_the_page_lists_the_causes():
         page.partition("<!-- causes -->")[2].partition("<!-- end -->")[0].strip().splitlines()[2:]
     )
     assert rows == [f"| `{cause}` | {meaning} |" for cause, meaning in CAUSES.items()]
+
+
+def test_an_edited_answer_leaves_the_ids_before_it_as_they_were(tokenizer):
+    async def check():
+        model = Model(tokenizer)
+        dialogue = HELLO
+        for number in range(3):
+            text = f"Unbelievably good, the {number}th."
+            await model.answered(dialogue, text)
+            dialogue = after(dialogue, Text(text))
+        old = await model.answered(dialogue, "The last one.")
+        new = await model.prompt(after(dialogue, Text("The last one, edited.")))
+        [mark] = tokenizer.encode("<|im_start|>")
+        begun = len(old) - 1 - old[::-1].index(mark)
+        assert new.ids[:begun] == old[:begun]
+        assert new.history.cause == "answer_changed"
+        assert new.history.tokens >= begun
+        assert model.decode(new.ids) == new.text
+
+    run(check())
