@@ -6,9 +6,11 @@ calls add to at once keeps the items of both. What cannot be read any more count
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias, final
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +29,8 @@ CONVERSATIONS: Final = "stored.conversations"
 PIECES: Final = "stored.pieces"
 WISHES: Final = "stored.wishes"
 WISH_TTL_S: Final = 3600.0
-ATTEMPTS: Final = 16
+ATTEMPTS: Final = 64
+"""Each fails only where another process has changed the conversation meanwhile."""
 MOST_ITEMS: Final = 10_000
 
 Wish: TypeAlias = Literal["cancel", "delete"]
@@ -46,6 +49,7 @@ class Shelf:
         """`ttl_s`: how long an answer is kept, and a conversation that nothing is added to."""
         self._store = store
         self._ttl_s = ttl_s
+        self._changing: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     # --- answers ---------------------------------------------------------------------------------
 
@@ -144,16 +148,19 @@ class Shelf:
     async def _change(
         self, tenant: str, id: str, change: Change, param: str | None
     ) -> StoredConversation:
-        for _ in range(ATTEMPTS):
-            data, old = await self._load(tenant, id, param)
-            new = change(old)
-            swap = CompareAndSet(data, _pack(new), ttl_s=self._ttl_s)
-            try:
-                done = await self._store.apply(swap, CONVERSATIONS, _key(tenant, id))
-            except StoreError as error:
-                raise _unreachable(error) from error
-            if done:
-                return new
+        key = _key(tenant, id)
+        # Why one at a time: with many at once, the unlucky would run out of attempts.
+        async with self._changing.setdefault(key, asyncio.Lock()):
+            for _ in range(ATTEMPTS):
+                data, old = await self._load(tenant, id, param)
+                new = change(old)
+                swap = CompareAndSet(data, _pack(new), ttl_s=self._ttl_s)
+                try:
+                    done = await self._store.apply(swap, CONVERSATIONS, key)
+                except StoreError as error:
+                    raise _unreachable(error) from error
+                if done:
+                    return new
         raise ServiceError(
             ErrorKind.OVERLOADED, "too many calls change this conversation at once; try again"
         )

@@ -61,6 +61,32 @@ def test_what_cannot_be_read_is_not_there() -> None:
     run(play())
 
 
+def test_as_many_as_like_add_at_once_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = store()
+    get = kept.get
+
+    async def later(namespace: str, key: str) -> bytes | None:
+        """One turn of the loop after it was read, as a store behind a socket answers."""
+        found = await get(namespace, key)
+        await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(kept, "get", later)
+
+    async def play() -> None:
+        shelf, other = Shelf(kept, 60.0), Shelf(kept, 60.0)
+        await shelf.create("t", TALK)
+        items = [StoredItem(f"msg_n{k}", b"{}") for k in range(100)]
+        shelves = (shelf, other) * 50
+        await asyncio.gather(
+            *(each.add("t", "conv_1", [item]) for each, item in zip(shelves, items, strict=True))
+        )
+        talk = await shelf.conversation("t", "conv_1")
+        assert {item.id for item in items} <= {item.id for item in talk.items}
+
+    run(play())
+
+
 def test_two_who_add_at_once_both_have_added() -> None:
     async def play() -> None:
         shelf = Shelf(store(), 60.0)
