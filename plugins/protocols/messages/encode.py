@@ -34,6 +34,7 @@ from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
 from tokenwire.plugins.protocols.messages.errors import envelope
 from tokenwire.plugins.protocols.messages.hidden import hidden_block, sealed, shown
+from tokenwire.plugins.protocols.messages.input_json import InputJson, InputState
 from tokenwire.plugins.protocols.messages.signature import sign
 
 __all__ = ("StreamReply",)
@@ -67,6 +68,8 @@ class State(Struct, frozen=True, array_like=True):
     hidden: str | None = None
     """Thinking so far that is to be sealed: it grows with the thinking, since no prefix of a sealed
     text can be sealed by itself."""
+    input: InputState | None = None
+    """Of the open call's arguments."""
 
 
 @final
@@ -82,6 +85,7 @@ class StreamReply(Reply):
         "_has_delta",
         "_hidden",
         "_index",
+        "_input",
         "_keys",
         "_kind",
         "_model",
@@ -107,6 +111,7 @@ class StreamReply(Reply):
         self._tools = 0
         self._kind: PartKind | None = None  # Of the open block.
         self._prefix = b""  # Of its deltas; empty when none is open.
+        self._input: InputJson | None = None  # Of the open call.
         self._has_delta = False
         self._digest: TextDigest | None = None
         self._unread: list[str] = []  # Thoughts that the digest has not seen yet.
@@ -115,7 +120,8 @@ class StreamReply(Reply):
     def push(self, event: Event) -> bytes:
         if type(event) is PartDelta and self._prefix and event.choice == 0:
             # Why: nine events in ten, and always legal while a block is open.
-            self._has_delta = True
+            if self._input is not None:
+                return self._say(self._input.push(event.text))
             if self._digest is not None:
                 self._unread.append(event.text)
                 if len(self._unread) >= BATCH:
@@ -124,6 +130,13 @@ class StreamReply(Reply):
             data = _json(text) if text.isascii() else json_text(text)
             return self._prefix + data + DELTA_END
         return self._push(event)
+
+    def _say(self, arguments: str) -> bytes:
+        """A piece of a call's arguments, if there is any."""
+        if not arguments:
+            return b""
+        self._has_delta = True
+        return self._prefix + json_text(arguments) + DELTA_END
 
     def _push(self, event: Event) -> bytes:
         if isinstance(event, PartDelta):
@@ -140,7 +153,7 @@ class StreamReply(Reply):
             case PartStart():
                 return self._open(event)
             case PartEnd():
-                return self._close()
+                return self._close(event)
             case Finished():
                 self._end = event
                 return b""
@@ -170,11 +183,12 @@ class StreamReply(Reply):
                 call_id = shapes.tool_id(event.call_id, self._stamp, self._tools)
                 block = wire.ToolUseBlock(call_id, event.name, shapes.NO_INPUT)
                 self._tools += 1
+                self._input = InputJson()
         self._kind, self._has_delta = event.kind, False
         self._prefix = _delta_prefix(self._index, event.kind)
         return _sse(wire.BlockStart(self._index, block), b"content_block_start")
 
-    def _close(self) -> bytes:
+    def _close(self, part: PartEnd) -> bytes:
         if self._hidden is not None:
             return self._close_hidden(self._hidden)
         last = b""
@@ -183,9 +197,12 @@ class StreamReply(Reply):
             signature = sign(self._keys, self._fingerprint, self._digest.digest(), self._index)
             delta = wire.BlockDelta(self._index, wire.SignatureDelta(signature))
             last = _sse(delta, b"content_block_delta")
-        elif self._kind == "tool_call" and not self._has_delta:
-            # Why: clients join the pieces and read "" as {}, but some wait for a first piece.
-            last = self._prefix + b'""' + DELTA_END
+        elif self._input is not None:
+            last = self._say(self._input.close(complete=part.complete))
+            if not self._has_delta:
+                # Why: clients join the pieces and read "" as {}, but some wait for a first piece.
+                last = self._prefix + b'""' + DELTA_END
+            self._input = None
         end = _sse(wire.BlockStop(self._index), b"content_block_stop")
         self._index += 1
         self._kind, self._prefix, self._digest = None, b"", None
@@ -232,6 +249,7 @@ class StreamReply(Reply):
             reason=end.reason if end is not None else None,
             matched=end.matched if end is not None else None,
             hidden=None if self._hidden is None else "".join(self._hidden),
+            input=None if self._input is None else self._input.save(),
         )
         return msgspec.to_builtins(state, builtin_types=(bytes,))
 
@@ -246,6 +264,7 @@ class StreamReply(Reply):
         self._hidden = None if saved.hidden is None else [saved.hidden]
         if saved.kind is not None and saved.life == "open" and self._hidden is None:
             self._prefix = _delta_prefix(saved.index, saved.kind)
+        self._input = None if saved.input is None else InputJson(saved.input)
         self._digest = None
         self._unread = []
         if saved.digest is not None:

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from tokenwire.core.errors import RequestError
 from tokenwire.core.events import Finished, FinishReason, Started, Usage
-from tokenwire.core.json_body import check_depth, read_object
+from tokenwire.core.json_body import read_object
 from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.messages import reply_schema as wire
+from tokenwire.plugins.protocols.messages.input_json import InputJson
 from tokenwire.plugins.protocols.messages.partial_json import whole_members
 
 __all__ = (
@@ -39,8 +40,6 @@ STOP_REASONS: Final[dict[FinishReason, wire.StopReason]] = {
     "cancelled": "pause_turn",
 }
 
-_encode: Final = msgspec.json.Encoder().encode
-_parse: Final = msgspec.json.Decoder().decode
 NO_INPUT: Final = Raw(b"{}")
 OWN_ID: Final = re.compile(r"toolu_[A-Za-z0-9_]+")
 
@@ -54,44 +53,18 @@ def tool_id(given: str | None, stamp: Stamp, k: int) -> str:
 
 
 def tool_input(text: str, *, complete: bool = True) -> Raw:
-    """A call's arguments as a unary body has them.
-
-    JSON stands as it was written; of a call that was cut off, the members that are whole do. What
-    is no JSON, or none that a request may send back, is `{"raw": text}`.
-    """
-    if not text:
+    """A call's arguments as a unary body has them: what the pieces of a stream add up to. Of a call
+    that was cut off, the members that are whole; of a key written twice, the last one."""
+    machine = InputJson()
+    pieces = machine.push(text) + machine.close(complete=complete)
+    if not pieces:
         return NO_INPUT
-    value = _sendable(text if complete or _is_json(text) else whole_members(text))
-    return Raw(_encode({"raw": text}) if value is None else value.encode())
-
-
-def _is_json(text: str) -> bool:
+    value = pieces if complete else whole_members(pieces)
     try:
-        _parse(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    return True
-
-
-def _sendable(text: str) -> str | None:
-    """`text` as a history may hold it (of a key written twice, the last one); None: it may not."""
-    if not _is_json(text):
-        return None
-    try:
-        body = read_object(f'{{"messages":[{{"content":[{{"input":{text}}}]}}]}}'.encode())
-        value = body["messages"][0]["content"][0]["input"]  # type: ignore[index]
-        if isinstance(value, str):
-            check_depth(value, param="input")  # Why: a request's reader takes it for arguments.
-    except RequestError as error:
-        return _with_last_keys(text) if error.code == "duplicate_key" else None
-    return text
-
-
-def _with_last_keys(text: str) -> str | None:
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False)
-    except ValueError:  # Why: Python bounds the digits of an integer.
-        return None
+        read_object(f'{{"messages":[{value}]}}'.encode())
+    except RequestError:
+        return Raw(json.dumps(json.loads(value), ensure_ascii=False).encode())
+    return Raw(value.encode())
 
 
 def message(
