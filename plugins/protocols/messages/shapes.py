@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
