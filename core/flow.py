@@ -133,7 +133,7 @@ class Flow:
         identity = await self._admit(request)
         asked = codec.decode(request)
         if isinstance(asked, GetStored) and asked.stream and self._detached is not None:
-            await self._detached.lookups.follow(asked, identity, exchange)
+            await self._detached.lookups.follow(asked, identity, exchange, codec.answer)
             return
         if not isinstance(asked, Call):
             result = await self._lookups.answer(asked, identity, stamp)

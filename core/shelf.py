@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias, final
 from weakref import WeakValueDictionary
@@ -32,6 +33,8 @@ WISH_TTL_S: Final = 3600.0
 ATTEMPTS: Final = 64
 """Each fails only where another process has changed the conversation meanwhile."""
 MOST_ITEMS: Final = 10_000
+LOST_AFTER_S: Final = 15.0
+"""Of an answer that nobody writes any more; a beat is half a second."""
 
 Wish: TypeAlias = Literal["cancel", "delete"]
 Change: TypeAlias = Callable[[StoredConversation], StoredConversation]
@@ -61,7 +64,7 @@ class Shelf:
         data = await self._get(ANSWERS, tenant, id)
         if data is not None:
             try:
-                return _answer(data)
+                return _seen(_answer(data))
             except msgspec.MsgspecError:
                 log.warning("a stored answer cannot be read; was it made by another version?")
         raise _missing("response", id, param)
@@ -186,6 +189,13 @@ class Shelf:
             return await self._store.delete(namespace, _key(tenant, id))
         except StoreError as error:
             raise _unreachable(error) from error
+
+
+def _seen(answer: StoredAnswer) -> StoredAnswer:
+    """As it stands now: lost, where its worker has not been heard of."""
+    if answer.status != "over" and time.time() - answer.beat > LOST_AFTER_S:
+        return replace(answer, status="lost")
+    return answer
 
 
 def _key(tenant: str, id: str) -> str:

@@ -83,7 +83,8 @@ class Deleted(Struct, frozen=True):
 
 
 class GetStored(Struct, frozen=True, tag="get_stored"):
-    """`stream`: an answer's events, from number `after` + 1 on, and those still to come."""
+    """`stream`: an answer's events, from number `after` + 1 on, and those still to come. A codec
+    answers it itself for an answer that is lost alone: by its last event, of number `after` + 1."""
 
     kind: StoredKind
     id: str

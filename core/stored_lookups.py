@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, final
 
 from msgspec.structs import replace
@@ -37,12 +37,10 @@ from tokenwire.core.stored import (
     StoredResult,
     UpdateConversation,
 )
-from tokenwire.core.wire import Stamp
+from tokenwire.core.wire import HttpReply, Stamp
 
 __all__ = ("StoredLookups",)
 
-LOST_AFTER_S: Final = 15.0
-"""Of an answer that nobody writes any more; a beat is half a second."""
 POLL_S: Final = 0.2
 CANCEL_WITHIN_S: Final = 5.0
 KEEPALIVE: Final = b": keep-alive\n\n"
@@ -98,10 +96,7 @@ class StoredLookups:
         run = self._background.find(tenant, id_)
         if run is not None:
             return run.stored()
-        answer = await self._shelf.answer(tenant, id_)
-        if answer.status != "over" and time.time() - answer.beat > LOST_AFTER_S:
-            return replace(answer, status="lost")
-        return answer
+        return await self._shelf.answer(tenant, id_)
 
     async def _delete(self, tenant: str, id_: str) -> None:
         answer = await self._find(tenant, id_)
@@ -134,9 +129,16 @@ class StoredLookups:
             answer = await self._find(tenant, id_)
         return answer
 
-    async def follow(self, query: GetStored, identity: Identity, exchange: Exchange) -> None:
-        """An answer's events from number `after` + 1 on, until its last. Raises CallError before
-        the stream has begun, ClientGone."""
+    async def follow(
+        self,
+        query: GetStored,
+        identity: Identity,
+        exchange: Exchange,
+        say: Callable[[GetStored, StoredAnswer], HttpReply],
+    ) -> None:
+        """An answer's events from number `after` + 1 on, until its last. `say` writes the last one
+        of an answer that is lost (`ports.codec.Codec.answer`). Raises CallError before the stream
+        has begun, ClientGone."""
         tenant = identity.tenant
         answer = await self._find(tenant, query.id)
         if not answer.background:
@@ -150,7 +152,7 @@ class StoredLookups:
             await self.follow_run(run, exchange, after=query.after)
             return
         await exchange.start(200, STREAM_HEAD)
-        async for data in self._kept(tenant, query.id, query.after):
+        async for data in self._kept(tenant, query, say):
             await exchange.send(data)
         await exchange.finish()
 
@@ -177,8 +179,11 @@ class StoredLookups:
                 await exchange.send(KEEPALIVE)
         await exchange.finish()
 
-    async def _kept(self, tenant: str, id_: str, after: int) -> AsyncIterator[bytes]:
+    async def _kept(
+        self, tenant: str, query: GetStored, say: Callable[[GetStored, StoredAnswer], HttpReply]
+    ) -> AsyncIterator[bytes]:
         """From the store, as another worker puts it there."""
+        id_, after = query.id, query.after
         seen = piece = 0
         idle = 0.0
         while True:
@@ -191,6 +196,8 @@ class StoredLookups:
                 if wanted:
                     yield b"".join(wanted)
             piece = max(piece, answer.pieces)
+            if answer.status == "lost":
+                yield say(replace(query, after=seen - 1), answer).body
             if answer.status in ("over", "lost"):
                 return
             await asyncio.sleep(POLL_S)

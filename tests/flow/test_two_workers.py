@@ -180,11 +180,29 @@ def test_an_answer_whose_worker_is_gone_has_failed(cache: tuple[str, dict[str, A
             made: Any = (await send(one, "POST", "/v1/responses", body)).json()
             shelf = Shelf(one.store, 60.0)
             kept = await shelf.answer("default", made["id"])
-            stale = msgspec.structs.replace(kept, id="resp_stale", beat=kept.beat - 60)
+            kept_events = 1
+            queued = b'event: response.queued\ndata: {"sequence_number":0}\n\n'
+            await shelf.put_piece("default", "resp_stale", 0, queued)
+            stale = msgspec.structs.replace(
+                kept, id="resp_stale", beat=kept.beat - 60, pieces=kept_events
+            )
             await shelf.put("default", stale)
             lost: Any = (await send(other, "GET", "/v1/responses/resp_stale")).json()
             assert lost["status"] == "failed"
             assert lost["error"]["code"] == "server_error"
+            more = {"model": "m", "input": "hi", "background": True}
+            onwards = {**more, "previous_response_id": "resp_stale"}
+            assert (await send(other, "POST", "/v1/responses", onwards)).status == 200
+            for query, first in (("stream=true", 0), ("stream=true&starting_after=0", 1)):
+                response = await send(other, "GET", "/v1/responses/resp_stale", query=query)
+                events = [json.loads(event.data) for event in response.events() if event.data]
+                numbers = [event["sequence_number"] for event in events]
+                assert numbers == list(range(first, kept_events + 1))
+                assert events[-1] == {
+                    "type": "response.failed",
+                    "response": lost,
+                    "sequence_number": kept_events,
+                }
             await send(one, "POST", f"/v1/responses/{made['id']}/cancel")
 
     asyncio.run(play())

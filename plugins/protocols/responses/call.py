@@ -81,7 +81,7 @@ class ResponsesCall(Call, frozen=True):
                 param=param,
                 code="previous_response_not_found",
             )
-        if _item.decode(answer.body).get("status") in WAITING:
+        if answer.status != "lost" and _item.decode(answer.body).get("status") in WAITING:
             raise RequestError(
                 f"{param}: response {self.previous[:100]!r} is still being made", param=param
             )

@@ -150,6 +150,11 @@ def answer_stored(query: StoredQuery, result: StoredResult) -> HttpReply:
     match result:
         case StoredAnswer():
             body = _lost(result.body) if result.status == "lost" else result.body
+            if isinstance(query, GetStored) and query.stream:
+                event = {"type": "response.failed", "response": Raw(body)}
+                data = _json({**event, "sequence_number": query.after + 1})
+                written = b"event: response.failed\ndata: %b\n\n" % escape_breaks(data)
+                return HttpReply(200, "text/event-stream", written)
         case StoredConversation():
             body = _conversation(result)
         case StoredItem():
