@@ -88,6 +88,7 @@ class Run:
             self._stream.disarm()
             if not self._stream.is_over:
                 self._let_go()
+                self._stream.leave()
             self._dispatcher.forget(self._job.job)
 
     async def _play(self, answer: Sequence[TokenDelta]) -> None:

@@ -213,9 +213,11 @@ class AnswerStream:
             waiter.set_result(True)
 
     def leave(self) -> None:
-        """The client has gone."""
+        """The client has gone, or is told nothing more. What waits counts as made."""
         self.gone = True
-        self._first, self._held = None, NO_IDS
+        if self._first is not None:
+            with suppress(Exception):
+                self._read_held()
         self._chunks.clear()
         self.wake()
 

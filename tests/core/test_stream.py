@@ -62,14 +62,14 @@ def delta(at, *ids, finish=None):
 class Client:
     """Takes what is written, as a connection does."""
 
-    def __init__(self, interval, *, gathers=True, breaks_at=None):
+    def __init__(self, interval, *, gathers=True, breaks_at=None, stream=True):
         self.generation = Letters(breaks_at)
         self.writes = []
         self.broken = 0
         self.stream = AnswerStream(
             self.generation,
             Plain(),
-            stream=True,
+            stream=stream,
             abort=lambda choice: None,
             flusher=Flusher(interval),
             break_off=self.break_off,
@@ -142,6 +142,29 @@ def test_what_comes_soon_after_a_write_waits_and_goes_together():
     asyncio.run(check())
 
 
+def test_ids_of_a_whole_answer_are_read_together():
+    deltas = [*(delta(at, at) for at in range(5)), delta(5, finish=STOP)]
+    client = asyncio.run(played(deltas, 0.5, stream=False))
+    assert [len(each.ids) for each in client.generation.given] == [1, 4, 0]
+    assert client.writes == [b"abcde"]
+
+
+def test_what_waits_when_the_client_leaves_counts_as_made():
+    async def check():
+        client = Client(0.5)
+        reading = asyncio.ensure_future(client.drain())
+        await asyncio.sleep(0)
+        for at in range(3):
+            client.step(delta(at, at))
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.sleep(0)
+        client.stream.leave()
+        assert [len(each.ids) for each in client.generation.given] == [1, 1, 1]
+
+    asyncio.run(check())
+
+
 def test_without_an_interval_every_step_is_written():
     deltas = [*(delta(at, at) for at in range(4)), delta(4, finish=STOP)]
     client = asyncio.run(played(deltas, 0.0))
@@ -175,3 +198,24 @@ def test_a_fault_in_what_waited_ends_the_call_in_words(caplog):
     assert client.broken == 1
     assert client.writes[-1].endswith(b"!")
     assert "ids that waited could not be read" in caplog.text
+
+
+def test_a_stream_that_breaks_holds_up_no_other():
+    class Broken:
+        def flush(self):
+            raise OSError("gone")
+
+    class Whole:
+        flushed = 0
+
+        def flush(self):
+            self.flushed += 1
+
+    async def run():
+        flusher, whole = Flusher(0.001), Whole()
+        flusher.later(Broken())
+        flusher.later(whole)
+        await asyncio.sleep(0.02)
+        return whole.flushed
+
+    assert asyncio.run(run()) == 1
