@@ -101,7 +101,10 @@ kit: $(VENV)/dev
 
 bench: $(VENV)/dev $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/python benchmarks/per_token.py
+	$(BIN)/python benchmarks/codec.py
+	$(BIN)/python benchmarks/next_turn.py
 	$(BIN)/python benchmarks/gateway.py
+	$(BIN)/python benchmarks/loop_lag.py
 
 docs: $(VENV)/base
 	$(BIN)/python docs/tables.py
