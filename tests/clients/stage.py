@@ -18,7 +18,12 @@ __all__ = ("Exchange", "Stage", "has_tools", "stage")
 SCRIPT = "x-mock-script"
 FINAL = "done"
 """The script that is played once a tool has answered."""
-RESULTS = ("tool_result", "function_call_output", "custom_tool_call_output")
+RESULTS = (
+    "tool_result",
+    "function_call_output",
+    "custom_tool_call_output",
+    "tool_search_output",
+)
 HOP = ("connection", "content-length", "date", "host", "server", "transfer-encoding")
 WITHIN_S = 100.0
 

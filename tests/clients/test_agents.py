@@ -38,6 +38,7 @@ TURNS = {
     "patch": [*THOUGHT, call("apply_patch", input=PATCH)],
     "program": ["I will look. ", call("functions__exec", input=RUN)],
     "close": ["I will ask. ", call("multi_agent_v1__close_agent", target="nobody")],
+    "search": ["I will search. ", call("tool_search", query="list spawned agents")],
     "done": ["The tide ", "is ", "3.1 m."],
 }
 
@@ -194,6 +195,18 @@ def test_codex_finds_a_function_of_a_namespace(scene: Scene) -> None:
     called, answered = scene.sent()[-1]["input"][-2:]
     assert (called["namespace"], called["name"]) == ("multi_agent_v1", "close_agent")
     assert "invalid agent id" in answered["output"]  # and not that there is no such tool
+
+
+def test_codex_finds_deferred_tools(scene: Scene) -> None:
+    status, events = scene.codex("search", model="gpt-5.5")
+    assert (status, events[-1]["type"]) == (0, "turn.completed")
+    called, answered = scene.sent()[-1]["input"][-2:]
+    assert (called["type"], called["execution"]) == ("tool_search_call", "client")
+    assert called["arguments"]["query"] == "list spawned agents"
+    assert (answered["type"], answered["call_id"]) == ("tool_search_output", called["call_id"])
+    assert answered["tools"]
+    assert "tool_search" not in scene.ignored()
+    assert items(events, "agent_message")[-1]["text"] == ANSWER
 
 
 def test_codex_says_what_failed(scene: Scene) -> None:

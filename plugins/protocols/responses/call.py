@@ -10,24 +10,27 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, Need
-from tokenwire.core.dialogue import Text, Turn
+from tokenwire.core.dialogue import Text, ToolSpec, Turn
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.stored import StoredAnswer, StoredConversation, StoredItem
 from tokenwire.plugins.protocols.responses.ids import response_of
 from tokenwire.plugins.protocols.responses.items import ItemReader, Look, reference
 from tokenwire.plugins.protocols.responses.schema import Json
+from tokenwire.plugins.protocols.responses.tools import ToolReader, brings_tools, may_bring_tools
 
-__all__ = ("ResponsesCall", "read_input", "read_turns")
+__all__ = ("ResponsesCall", "read_input", "read_tools_of", "read_turns")
 
 WAITING: Final = ("queued", "in_progress")
 
 _items: Final = msgspec.json.Decoder(list[Json])
 _item: Final = msgspec.json.Decoder(Json)
 _input: Final = msgspec.json.Decoder(str | list[Json])
+_raw_items: Final = msgspec.json.Decoder(list[Raw])
 
 
 class ResponsesCall(Call, frozen=True):
@@ -49,6 +52,8 @@ class ResponsesCall(Call, frozen=True):
     """Reasoning is sent as a summary."""
     namespaces: Mapping[str, tuple[str, str]] = {}
     """Of tools that stand in one: from what the model calls them to the namespace and the name."""
+    searches: bool = False
+    """The client runs a search for deferred tools: a call of it is an item of its own kind."""
 
     def resolve(self, found: Mapping[Need, object]) -> Call:
         """`found`: StoredAnswer, StoredConversation (None: there is none), bytes or None. What is
@@ -63,12 +68,29 @@ class ResponsesCall(Call, frozen=True):
         call = replace(self, context=context, is_placed=True, input=new)
         reader = ItemReader(Ignored(), look)
         turns, needs = read_turns(call, context, reader)
+        tools, namespaces = self._tools(context, new, reader.ignored)
         return replace(
             call,
-            dialogue=replace(self.dialogue, turns=turns),
+            dialogue=replace(self.dialogue, turns=turns, tools=tools),
+            namespaces=namespaces,
             needs=tuple(need for need in needs if need not in found),
             ignored=tuple(dict.fromkeys((*self.ignored, *reader.ignored.paths))),
         )
+
+    def _tools(
+        self, context: tuple[StoredItem, ...], data: bytes, ignored: Ignored
+    ) -> tuple[tuple[ToolSpec, ...], Mapping[str, tuple[str, str]]]:
+        """The request's own, then those that what came before has brought, then the input's."""
+        bringing = [item for item in context if may_bring_tools(item.data)]
+        if not bringing and data is self.input:
+            return self.dialogue.tools, self.namespaces
+        tools = ToolReader(ignored)
+        if (raw := self.given.get("tools", b"null")) != b"null":
+            tools.read(msgspec.json.decode(raw), raw, "tools")
+        for item in bringing:
+            tools.read_item(_item.decode(item.data), item.data, "input")
+        read_tools_of(tools, read_input(data), data)
+        return tools.offered(), tools.namespaces
 
     def _previous(self, found: Mapping[Need, object]) -> tuple[StoredItem, ...]:
         assert self.previous is not None
@@ -144,6 +166,14 @@ def read_input(data: bytes) -> list[Json]:
     """The items of `input`, a string being one message of the user."""
     given = _input.decode(data)
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def read_tools_of(tools: ToolReader, items: Sequence[Json], data: bytes) -> None:
+    """The tools that items of the input bring; `data`: that input as it was written."""
+    if not any(map(brings_tools, items)):
+        return
+    for k, (item, written) in enumerate(zip(items, _raw_items.decode(data), strict=True)):
+        tools.read_item(item, written, f"input[{k}]")
 
 
 def read_turns(

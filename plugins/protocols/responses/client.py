@@ -27,6 +27,7 @@ from tokenwire.core.wire import HttpRequest, SseReader
 from tokenwire.plugins.protocols._shared.openai_errors import kind_of
 from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.request import request_body
+from tokenwire.plugins.protocols.responses.tool_search import CALL, SEARCH
 
 __all__ = ("ResponsesClient",)
 
@@ -53,7 +54,7 @@ class Item(Struct, frozen=True):
     name: str = ""
     namespace: str | None = None
     call_id: str | None = None
-    arguments: str = ""
+    arguments: object = ""
     input: str = ""
     content: list[Part] = []
     summary: list[Part] = []
@@ -189,7 +190,7 @@ def _read(event: StreamEvent) -> list[Event]:
             tokens = tuple(map(_token, event.logprobs))
             return [Logprobs(0, tokens), delta] if tokens else [delta]
         case "response.output_item.done" if event.item is not None:
-            return [_end(event.item)] if _start(event.item) is not None else []
+            return _ended(event.item)
         case "response.completed" | "response.incomplete" if event.response is not None:
             return _ending(event.response)
         case "response.failed" if event.response is not None:
@@ -209,7 +210,22 @@ def _start(item: Item) -> PartStart | None:
             custom = item.type == "custom_tool_call"
             name = flat_name(item.namespace, item.name)
             return PartStart(0, "tool_call", name, item.call_id, custom)
+        case kind if kind == CALL:
+            return PartStart(0, "tool_call", SEARCH, item.call_id)
     return None
+
+
+def _ended(item: Item) -> list[Event]:
+    """Of a stream: the arguments of a search come with its end."""
+    if _start(item) is None:
+        return []
+    late = [PartDelta(0, _written(item))] if item.type == CALL else []
+    return [*late, _end(item)]
+
+
+def _written(item: Item) -> str:
+    given = item.arguments
+    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
 
 
 def _end(item: Item) -> PartEnd:
@@ -223,7 +239,7 @@ def _unfolded(item: Item) -> list[Event]:
         return []
     texts = [(part.text, part.logprobs) for part in (*item.summary, *item.content)]
     if start.kind == "tool_call":
-        texts = [(item.input if start.custom else item.arguments, [])]
+        texts = [(item.input if start.custom else _written(item), [])]
     events: list[Event] = [start]
     for text, logprobs in texts:
         if logprobs:

@@ -135,7 +135,7 @@ class Responses(Codec):
         )
     )
     call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
-    error_body: ClassVar[type] = ErrorBody
+    error_body = ErrorBody
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "response_format": "text.format",
@@ -174,8 +174,9 @@ class Responses(Codec):
         if isinstance(query, Count) and isinstance(result, int):
             body = {"object": "response.input_tokens", "input_tokens": result}
             return HttpReply(200, "application/json", msgspec.json.encode(body))
-        kinds = StoredAnswer | StoredConversation | StoredItem | Page | Deleted
-        if isinstance(query, StoredQuery) and isinstance(result, kinds):
+        if isinstance(query, StoredQuery) and isinstance(
+            result, StoredAnswer | StoredConversation | StoredItem | Page | Deleted
+        ):
             return answer_stored(query, result)
         raise TypeError(f"wanted a query of Responses and its result, got {query!r}")
 

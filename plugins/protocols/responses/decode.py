@@ -15,11 +15,11 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Hints, Identity, Keeping, Output, Sampling, Stopping
-from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ToolSpec
+from tokenwire.core.dialogue import Dialogue, ReasoningSettings
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
-from tokenwire.plugins.protocols.responses.call import ResponsesCall, read_turns
+from tokenwire.plugins.protocols.responses.call import ResponsesCall, read_tools_of, read_turns
 from tokenwire.plugins.protocols.responses.items import ItemReader
 from tokenwire.plugins.protocols.responses.metadata import check_metadata
 from tokenwire.plugins.protocols.responses.schema import (
@@ -33,7 +33,6 @@ from tokenwire.plugins.protocols.responses.schema import (
     TextConfig,
 )
 from tokenwire.plugins.protocols.responses.tools import (
-    MORE,
     ToolReader,
     read_choice,
     read_format,
@@ -116,6 +115,7 @@ class _Reader:
             seals=SEALED in include,
             summarises=self._summary is not None,
             namespaces=self._tools.namespaces,
+            searches=self._tools.searches,
         )
         reader = ItemReader(self._ignored)
         items = request.input if isinstance(request.input, list) else None
@@ -161,11 +161,9 @@ class _Reader:
         request = self._request
         if request.tools:
             self._tools.read(request.tools, self._given["tools"], "tools")
-        if isinstance(request.input, list) and any(
-            item.get("type") == MORE for item in request.input
-        ):
-            self._tools.read_items(request.input, self._input)
-        tools: tuple[ToolSpec, ...] = tuple(self._tools.specs)
+        if isinstance(request.input, list):
+            read_tools_of(self._tools, request.input, self._input)
+        tools = self._tools.offered()
         text = self._part(request.text, TextConfig, "text")
         if text is not None and text.verbosity is not None:
             self._ignored.add("text.verbosity")

@@ -79,12 +79,18 @@ class StreamReply(Machine):
 
     def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
         super().__init__(call, stamp, keys)
-        self._prefix = b""  # Of the open item's deltas.
+        self._prefix = b""  # Of the open item's deltas; empty where it has none.
         self._suffix = b""
 
     def push(self, event: Event) -> bytes:
         item = self._item
-        if type(event) is PartDelta and item is not None and not self._pending and not event.choice:
+        if (
+            type(event) is PartDelta
+            and item is not None
+            and self._prefix
+            and not self._pending
+            and not event.choice
+        ):
             # Why: nine events in ten, and always legal while an item is open.
             text = event.text
             item.texts.append(text)
@@ -127,6 +133,9 @@ class StreamReply(Machine):
                 part = {"type": "reasoning_text", "text": ""}
                 data += self._event(b"response.content_part.added", where | {"part": part})
         kind = "summary" if item.is_summary else item.kind
+        if kind not in DELTAS:
+            self._prefix = b""
+            return data
         name = DELTAS[kind]
         head = _json({"type": name.decode(), **where})[:-1]
         self._prefix = b"event: " + name + b"\ndata: " + head + b',"delta":'
@@ -143,6 +152,8 @@ class StreamReply(Machine):
         return where
 
     def _delta(self, item: Item, index: int, text: str, logprobs: list[Json]) -> bytes:
+        if not self._prefix:
+            return b""
         if not logprobs or item.kind != "message":
             number = self._number
             self._number = number + 1

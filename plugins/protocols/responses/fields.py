@@ -27,7 +27,14 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("input[].reasoning", "used", "its content, else what we sealed, else its summary"),
     ("input[].reasoning.encrypted_content", "used", "opens for its own tenant and model alone"),
     ("input[].item_reference", "used", "to an item of a stored response"),
-    ("input[].additional_tools", "used", "as tools, of the request that brings them"),
+    ("input[].additional_tools", "used", "as tools, from there on"),
+    ("input[].tool_search_call", "used", "of execution client; else ignored, and kept"),
+    (
+        "input[].tool_search_output",
+        "used",
+        "of execution client: the names found are shown, and the tools offered from there on; else"
+        " ignored, and kept",
+    ),
     ("input[].web_search_call", "ignored", "as are all items of hosted tools: they are kept"),
     ("instructions", "used", "a system turn before all; those of earlier responses do not stay"),
     ("previous_response_id", "used", "a stored response of the same tenant"),
@@ -52,6 +59,17 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("tools[].custom.format", "emulated", "a grammar is told to the model in words"),
     ("tools[].namespace", "used", "its tools, named NAMESPACE__NAME to the model"),
     ("tools[].namespace.description", "ignored", "its tools say what they do"),
+    (
+        "tools[].tool_search",
+        "used",
+        "of execution client: a function to the model, answered with tool_search_call; else ignored"
+        " as are all hosted tools",
+    ),
+    (
+        "tools[].defer_loading",
+        "used",
+        "beside tool_search of execution client: told once it is found; else ignored, and told",
+    ),
     ("tools[].web_search", "ignored", "as are all hosted tools: left out of the prompt"),
     ("tool_choice.web_search_preview", "refused", "as are all hosted tools: none are run"),
     ("parallel_tool_calls", "used", "false: the answer ends with its first call"),

@@ -17,6 +17,8 @@ PREFIXES: Final = {
     "function_call_output": "fco",
     "custom_tool_call": "ctc",
     "custom_tool_call_output": "ctco",
+    "tool_search_call": "tsc",
+    "tool_search_output": "tso",
 }
 OWNED: Final = re.compile(r"[a-z]+_([0-9A-Za-z]{24})i?[0-9]{4,}")
 

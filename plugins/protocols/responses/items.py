@@ -31,6 +31,12 @@ from tokenwire.plugins.protocols.responses.ids import response_of
 from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.parts import Look, PartReader
 from tokenwire.plugins.protocols.responses.schema import Json
+from tokenwire.plugins.protocols.responses.tool_search import (
+    SEARCH,
+    by_client,
+    read_call,
+    read_output,
+)
 
 __all__ = ("ITEM", "ItemReader", "Look", "plain_reasoning", "reference")
 
@@ -42,6 +48,7 @@ ROLES: Final[Mapping[object, Role]] = {
 QUIET: Final = frozenset(("id", "status", "type", "phase", "namespace", "caller", "async", "name"))
 """Fields of items that have no effect on a prompt, and are ours or common."""
 REASONING: Final = QUIET | {"summary", "content", "encrypted_content"}
+SEARCHES: Final = QUIET | {"arguments", "call_id", "created_by", "execution", "tools"}
 THOUGHT: Final = frozenset(("type", "text"))
 LISTED_AT: Final = "input[]"
 
@@ -118,6 +125,10 @@ class ItemReader:
                     param=f"{at}.id",
                     code="missing_field",
                 )
+            case "tool_search_call" if by_client(item):
+                self._search(item, at)
+            case "tool_search_output" if by_client(item):
+                self._found(item, at)
             case "additional_tools":  # Whose tools the request's reader has read.
                 self._keep(item)
             case str():
@@ -186,10 +197,26 @@ class ItemReader:
         extra = self._rest(item, "call_id", "name", field, "type")
         self._open.append(ToolCall(id_, name, text, custom=custom, extra=extra))
 
-    def _result(self, item: Json, at: str) -> None:
-        id_ = _string(item, "call_id", at)
+    def _search(self, item: Json, at: str) -> None:
+        self.ignored.unknown(item, SEARCHES, LISTED_AT)
+        call = read_call(item, at)
+        self._names[call.id] = SEARCH
+        self._open.append(call)
+
+    def _found(self, item: Json, at: str) -> None:
+        """Whose tools the request's reader reads."""
+        self.ignored.unknown(item, SEARCHES, LISTED_AT)
+        result = read_output(item, at)
+        self._answers(result.call_id, at)
+        self._add(Turn("tool", (result,)))
+
+    def _answers(self, id_: str, at: str) -> None:
         if id_ not in self._names and self._unanswerable is None:
             self._unanswerable = (at, id_)
+
+    def _result(self, item: Json, at: str) -> None:
+        id_ = _string(item, "call_id", at)
+        self._answers(id_, at)
         output = item.get("output")
         parts = self._parts.read(output, f"{at}.output")
         used = ("call_id", "output") if parts or output == [] else ("call_id",)

@@ -49,6 +49,7 @@ from tokenwire.plugins.protocols.responses.shapes import (
     item_json,
     logprobs_field,
 )
+from tokenwire.plugins.protocols.responses.tool_search import CALL, SEARCH
 
 __all__ = ("Machine",)
 
@@ -85,6 +86,7 @@ class Machine(KeptReply):
         self._seals = isinstance(call, ResponsesCall) and call.seals
         self._summarises = isinstance(call, ResponsesCall) and call.summarises
         self._namespaces = call.namespaces if isinstance(call, ResponsesCall) else {}
+        self._searches = isinstance(call, ResponsesCall) and call.searches
         self._done: list[Raw] = []  # Items that have ended, as JSON.
         self._item: Item | None = None
         self._status: Status = "queued"
@@ -153,6 +155,8 @@ class Machine(KeptReply):
                 kind = "message"
             case "reasoning":
                 kind = "reasoning"
+            case "tool_call" if self._searches and start.name == SEARCH:
+                kind = CALL
             case "tool_call":
                 kind = "custom_tool_call" if start.custom else "function_call"
         item = Item(kind, item_id(self._stamp, kind, index), name=start.name)

@@ -35,6 +35,7 @@ from tokenwire.plugins.protocols.responses.items import ITEM, plain_reasoning
 from tokenwire.plugins.protocols.responses.namespaces import own_name
 from tokenwire.plugins.protocols.responses.parts import AUDIO_TYPES, data_url
 from tokenwire.plugins.protocols.responses.schema import Json
+from tokenwire.plugins.protocols.responses.tool_search import CALL, OUTPUT
 
 __all__ = ("request_body",)
 
@@ -132,7 +133,8 @@ def _result_or_more(part: object, turn: Turn) -> Iterator[Json]:
     match part:
         case ToolResult(call_id, parts, extra=extra):
             kind = extra.get("type", "function_call_output")
-            output = {"output": _content(parts, "input_text")} if "output" not in extra else {}
+            has_none = "output" in extra or kind == OUTPUT
+            output = {} if has_none else {"output": _content(parts, "input_text")}
             yield {"type": kind, "call_id": call_id, **output, **extra}
         case Opaque(kind, value) if kind == ITEM:
             yield dict(value)
@@ -151,6 +153,8 @@ def _assistant(turn: Turn) -> Iterator[Json]:
         match part:
             case Reasoning():
                 yield _reasoning(part)
+            case ToolCall() if part.extra.get("type") == CALL:
+                yield {"call_id": part.id, **part.extra}
             case ToolCall():
                 field = "input" if part.custom else "arguments"
                 kind = "custom_tool_call" if part.custom else "function_call"

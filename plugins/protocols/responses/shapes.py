@@ -18,6 +18,7 @@ from tokenwire.core.events import Failed, FinishReason, TokenLogprob, Usage
 from tokenwire.core.wire import Stamp, escape_breaks
 from tokenwire.plugins.protocols.responses.call import ResponsesCall
 from tokenwire.plugins.protocols.responses.ids import response_id
+from tokenwire.plugins.protocols.responses.tool_search import CALL, value_of
 
 __all__ = (
     "INCOMPLETE",
@@ -122,6 +123,9 @@ def item_json(item: Item) -> Json:
             body |= {"call_id": item.call_id, "name": item.name, "arguments": item.text}
         case "custom_tool_call":
             body |= {"call_id": item.call_id, "name": item.name, "input": item.text}
+        case kind if kind == CALL:
+            body |= {"call_id": item.call_id, "execution": "client"}
+            body["arguments"] = value_of(item.text)
     if item.namespace is not None:
         body["namespace"] = item.namespace
     return body

@@ -20,15 +20,18 @@ from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.schema import Json, TextFormat
+from tokenwire.plugins.protocols.responses.tool_search import OUTPUT, SEARCH, by_client
 
-__all__ = ("MORE", "ToolReader", "read_choice", "read_format")
+__all__ = ("ToolReader", "brings_tools", "may_bring_tools", "read_choice", "read_format")
 
-MORE: Final = "additional_tools"
-"""The kind of an item of the input that brings more tools."""
+BRINGING: Final = frozenset(("additional_tools", OUTPUT))
+"""Kinds of items that bring more tools."""
+DEFERRED: Final = "defer_loading"
 NAMESPACE: Final = frozenset(("type", "name", "description", "tools"))
 
 FUNCTION: Final = frozenset(("type", "name", "description", "parameters", "strict"))
 CUSTOM: Final = frozenset(("type", "name", "description", "format"))
+SEARCHING: Final = frozenset(("type", "execution", "description", "parameters"))
 GRAMMAR: Final = frozenset(("type", "syntax", "definition"))
 FORMAT: Final = frozenset(("type", "name", "description", "schema", "strict"))
 NAMED: Final = frozenset(("type", "name"))
@@ -36,19 +39,32 @@ ALLOWED: Final = frozenset(("type", "mode", "tools"))
 SYNTAXES: Final = ("lark", "regex")
 
 _raw_tools: Final = msgspec.json.Decoder(list[dict[str, Raw]])
-_raw_items: Final = msgspec.json.Decoder(list[Raw])
 _raw_text: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+def brings_tools(item: Json) -> bool:
+    kind = item.get("type")
+    return isinstance(kind, str) and kind in BRINGING and (kind != OUTPUT or by_client(item))
+
+
+def may_bring_tools(data: bytes) -> bool:
+    """Of an item's JSON: False where it brings none, without reading it."""
+    return any(kind.encode() in data for kind in BRINGING)
 
 
 @final
 class ToolReader:
-    """`read` each list of tools; then `specs` is what the model is told, and `namespaces` says of
-    each name that it is told for a tool of a namespace: that namespace, and the tool's own name."""
+    """`read` the request's list, then `read_item` each item; `offered` is what the model gets."""
 
     def __init__(self, ignored: Ignored) -> None:
-        self.specs: list[ToolSpec] = []
         self.namespaces: dict[str, tuple[str, str]] = {}
+        """Of each name that is told for a tool of a namespace: that, and the tool's own name."""
+        self.searches = False
+        """The client runs the search for deferred tools."""
         self._ignored = ignored
+        self._declared: list[ToolSpec] = []
+        self._brought: dict[str, ToolSpec] = {}
+        self._is_item = False
 
     def read(self, given: object, raw: bytes | Raw, at: str, within: str | None = None) -> None:
         """`raw`: the same list as it was written, for schemas to stay as they are."""
@@ -57,12 +73,22 @@ class ToolReader:
         for k, (tool, written) in enumerate(zip(given, _raw_tools.decode(raw), strict=True)):
             self._tool(cast(Json, tool), written, f"{at}[{k}]", within)
 
-    def read_items(self, items: list[Json], raw: bytes) -> None:
-        """The tools that items of the input bring; `raw`: those items as they were written."""
-        for k, (item, written) in enumerate(zip(items, _raw_items.decode(raw), strict=True)):
-            if item.get("type") == MORE:
-                tools = msgspec.json.decode(written, type=dict[str, Raw]).get("tools")
-                self.read(item.get("tools"), tools or b"[]", f"input[{k}].tools")
+    def read_item(self, item: Json, written: bytes | Raw, at: str) -> None:
+        """The tools that an item brings, if any; `written`: that item as it was written."""
+        if brings_tools(item):
+            tools = msgspec.json.decode(written, type=dict[str, Raw]).get("tools")
+            self._is_item = True
+            self.read(item.get("tools"), tools or b"[]", f"{at}.tools")
+            self._is_item = False
+
+    def offered(self) -> tuple[ToolSpec, ...]:
+        """In the order in which they came. Of a name that an item brings again the first stays; one
+        that is deferred, for a search to find, is left out until an item brings it."""
+        first = [spec for spec in self._declared if not (self.searches and _is_deferred(spec))]
+        if not self.searches and any(map(_is_deferred, first)):
+            self._ignored.add(f"tools[].{DEFERRED}")
+        names = {spec.name for spec in first}
+        return (*first, *(spec for name, spec in self._brought.items() if name not in names))
 
     def _tool(self, tool: Json, written: Mapping[str, Raw], at: str, within: str | None) -> None:
         match tool.get("type"):
@@ -76,6 +102,11 @@ class ToolReader:
                     self._ignored.add("tools[].namespace.description")
                 self._ignored.unknown(tool, NAMESPACE, "tools[].namespace")
                 self.read(tool.get("tools"), written.get("tools", b"[]"), f"{at}.tools", name)
+            case "tool_search" if within is None and by_client(tool):
+                self.searches = True
+                self._ignored.unknown(tool, SEARCHING, "tools[]")
+                description, parameters = _description(tool, at), _parameters(tool, written, at)
+                self._add(ToolSpec(SEARCH, description, parameters), None)
             case str() as kind:
                 self._ignored.add(f"tools[].{kind[:64]}")
             case _:
@@ -90,31 +121,51 @@ class ToolReader:
             flat = flat_name(within, spec.name)
             self.namespaces[flat] = (within, spec.name)
             spec = replace(spec, name=flat)
-        self.specs.append(spec)
+        if not self._is_item:
+            self._declared.append(spec)
+        elif spec.name not in self._brought:
+            # Why without: it has been found, and some templates leave out what is deferred.
+            extra = {key: value for key, value in spec.extra.items() if key != DEFERRED}
+            self._brought[spec.name] = replace(spec, extra=extra)
+
+
+def _is_deferred(spec: ToolSpec) -> bool:
+    return spec.extra.get(DEFERRED) is True
 
 
 def _function(tool: Json, written: Mapping[str, Raw], at: str, ignored: Ignored) -> ToolSpec:
-    parameters = tool.get("parameters")
-    if not isinstance(parameters, dict | bool | None):
-        raise RequestError(
-            f"{at}.parameters must be a JSON Schema object", param=f"{at}.parameters"
-        )
     strict = tool.get("strict")
     if not isinstance(strict, bool | None):
         raise RequestError(f"{at}.strict must be true or false", param=f"{at}.strict")
     return ToolSpec(
         _name(tool, at),
         _description(tool, at),
-        None if parameters is None else bytes(written["parameters"]).decode(),
+        _parameters(tool, written, at),
         strict=strict,
-        extra=ignored.unknown(tool, FUNCTION, "tools[]"),
+        extra=_extra(tool, FUNCTION, ignored),
     )
+
+
+def _parameters(tool: Json, written: Mapping[str, Raw], at: str) -> str | None:
+    """As they were written."""
+    parameters = tool.get("parameters")
+    if not isinstance(parameters, dict | bool | None):
+        raise RequestError(
+            f"{at}.parameters must be a JSON Schema object", param=f"{at}.parameters"
+        )
+    return None if parameters is None else bytes(written["parameters"]).decode()
+
+
+def _extra(tool: Json, known: frozenset[str], ignored: Ignored) -> Json:
+    """Its other fields; what becomes of one that is deferred is seen once all are read."""
+    extra = ignored.unknown(tool, known | {DEFERRED}, "tools[]")
+    return extra | {DEFERRED: tool[DEFERRED]} if DEFERRED in tool else extra
 
 
 def _custom(tool: Json, at: str, ignored: Ignored) -> ToolSpec:
     given = tool.get("format")
     grammar: Grammar | None = None
-    extra = ignored.unknown(tool, CUSTOM, "tools[]")
+    extra = _extra(tool, CUSTOM, ignored)
     match given:
         case None:
             pass

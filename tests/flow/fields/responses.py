@@ -18,6 +18,8 @@ TOOL = {"type": "function", "name": "f", "parameters": SCHEMA}
 CUSTOM = {"type": "custom", "name": "patch"}
 GRAMMAR = {"type": "grammar", "syntax": "lark", "definition": 'start: "a"'}
 SHAPE = {"type": "json_schema", "name": "s", "schema": SCHEMA}
+SEARCH = {"type": "tool_search", "execution": "client", "parameters": SCHEMA}
+SEARCHED = {"call_id": "c", "execution": "client"}
 NAMESPACE = {"type": "namespace", "name": "port", "description": "", "tools": [TOOL]}
 FLOW = "tests/flow/test_responses.py::"
 LACKING = {"lacking": "text.format"}
@@ -63,6 +65,7 @@ def said(**fields: Any) -> dict[str, Any]:
 
 
 ASKED = {"role": "user", "content": "hi"}
+SEARCHING = [ASKED, {"type": "tool_search_call", "arguments": {"a": "b"}, **SEARCHED}]
 SAID = {"type": "input_text", "text": "a"}
 SAYING = {"input": [{"role": "user", "content": [SAID]}]}
 TOOLS = {"tools": [TOOL], "max_output_tokens": 90}
@@ -107,6 +110,11 @@ EXAMPLES = Examples(
         ),
         "input[].additional_tools": item(
             type="additional_tools", role="developer", tools=[NAMESPACE]
+        ),
+        "input[].tool_search_call": item(type="tool_search_call", arguments={"a": "b"}, **SEARCHED),
+        "input[].tool_search_output": Example(
+            {"input": [*SEARCHING, {"type": "tool_search_output", "tools": [TOOL], **SEARCHED}]},
+            instead={"input": SEARCHING},
         ),
         "input[].web_search_call": item(type="web_search_call", id="ws_1", status="completed"),
         "instructions": one("instructions", "Be brief."),
@@ -159,6 +167,10 @@ EXAMPLES = Examples(
         "tools[].namespace.description": Example(
             {"tools": [NAMESPACE | {"description": "Of the harbour"}]},
             instead={"tools": [NAMESPACE]},
+        ),
+        "tools[].tool_search": one("tools", [SEARCH]),
+        "tools[].defer_loading": Example(
+            {"tools": [SEARCH, TOOL | {"defer_loading": True}]}, instead={"tools": [SEARCH, TOOL]}
         ),
         "tools[].web_search": one("tools", [{"type": "web_search"}]),
         "tool_choice": one("tool_choice", "required", beside=TOOLS),
