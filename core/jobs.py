@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import final
 
 from msgspec import Struct
@@ -163,6 +164,7 @@ class JobBuilder:
             "logit_bias": call.sampling.logit_bias,
             "allowed_token_ids": call.sampling.allowed_ids,
             "stop_token_ids": call.stopping.ids,
+            "stopping.sequences": chain.from_iterable(call.stopping.sequences),
         }
         for field, ids in named.items():
             for id in ids:

@@ -101,6 +101,11 @@ def test_messages_are_tokenized_as_the_call_would_be(client: LocalClient) -> Non
         ("/v1/generate", {"model": "m", "prompt": [99_999]}, "prompt"),
         ("/v1/generate", {"model": "m", "prompt": [True]}, "prompt[0]"),
         ("/v1/generate", {"prompt": [1], "stopping": {"max_tokens": 0}}, "stopping.max_tokens"),
+        (
+            "/v1/generate",
+            {"model": "m", "prompt": [1], "stopping": {"sequences": [[1], [1, 99_999]]}},
+            "stopping.sequences",
+        ),
     ],
 )  # fmt: skip
 def test_what_is_refused(client: LocalClient, path: str, body: Any, param: str) -> None:

@@ -136,8 +136,8 @@ def _dialogue(
     return Dialogue(
         turns,
         tools=tools,
-        tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools),
-        response_format=read_format(request, raw) if raw is not None else ResponseFormat(),
+        tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools, ignored),
+        response_format=ResponseFormat() if raw is None else read_format(request, raw, ignored),
         reasoning=_reasoning(request),
         template_args=_template_args(request),
         continue_final=_continues(request),

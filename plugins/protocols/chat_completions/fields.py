@@ -84,6 +84,11 @@ FIELDS: Final = (
         ("grammar:json_schema",),
     ),
     FieldRule(
+        "response_format.json_schema.description",
+        "ignored",
+        "the schema itself is what the model is held to",
+    ),
+    FieldRule(
         "structured_outputs",
         "used",
         "one of its members: json, regex, choice, grammar, json_object, structural_tag",

@@ -24,6 +24,11 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
 
 __all__ = ("BESIDE", "SHAPES", "RawText", "read_choice", "read_format", "read_tools")
 
+CHOICE_FIELDS: Final = frozenset(("type", "function", "custom", "allowed_tools", "mode", "tools"))
+NAME_FIELD: Final = frozenset(("name",))
+FORMAT_FIELDS: Final = frozenset(("type", "json_schema"))
+SCHEMA_FIELDS: Final = frozenset(("name", "description", "schema", "strict"))
+
 BESIDE: Final = "tool"
 """Under this key a tool keeps unknown fields that stood beside its function, not in it."""
 SHAPES: Final = (
@@ -137,7 +142,10 @@ def _beside(
 
 
 def read_choice(
-    given: str | dict[str, object] | None, parallel: bool | None, tools: tuple[ToolSpec, ...]
+    given: str | dict[str, object] | None,
+    parallel: bool | None,
+    tools: tuple[ToolSpec, ...],
+    ignored: Ignored,
 ) -> ToolChoice:
     """Refused when it calls for a tool that is not there."""
     several = parallel is not False
@@ -152,6 +160,10 @@ def read_choice(
             return ToolChoice("required", parallel=several)
         case str():
             raise _bad_choice(f"must be auto, none, required or an object, not {given[:64]!r}")
+    ignored.unknown(given, CHOICE_FIELDS, "tool_choice")
+    for name in ("function", "custom"):
+        if isinstance(one := given.get(name), dict):
+            ignored.unknown(one, NAME_FIELD, f"tool_choice.{name}")
     if given.get("type") == "allowed_tools":
         inner = given.get("allowed_tools", given)  # Why: Responses has no inner object.
         allowed = to_struct(inner, AllowedTools, at="tool_choice.allowed_tools")
@@ -177,10 +189,16 @@ def _bad_choice(reason: str) -> RequestError:
     return RequestError(f"tool_choice {reason}", param="tool_choice", code="invalid_tool_choice")
 
 
-def read_format(request: Request, raw: RawText) -> ResponseFormat:
+def read_format(request: Request, raw: RawText, ignored: Ignored) -> ResponseFormat:
     """The shape of the visible answer: by the first that is set of SHAPES."""
     if (given := request.response_format) is not None:
-        return _response_format(to_struct(given, ResponseFormatField, at="response_format"), raw)
+        wanted = to_struct(given, ResponseFormatField, at="response_format")
+        if wanted.type == "json_schema" and isinstance(inner := given.get("json_schema"), dict):
+            ignored.unknown(given, FORMAT_FIELDS, "response_format")
+            ignored.unknown(inner, SCHEMA_FIELDS, "response_format.json_schema")
+            if inner.get("description") is not None:
+                ignored.add("response_format.json_schema.description")
+        return _response_format(wanted, raw)
     if (outputs := request.structured_outputs) is not None:
         return _structured(to_struct(outputs, StructuredOutputs, at="structured_outputs"), raw)
     if request.guided_json is not None:

@@ -111,6 +111,10 @@ EXAMPLES = Examples(
         "separate_reasoning": one("separate_reasoning", False, elsewhere=INLINE),
         "stream_reasoning": one("stream_reasoning", False, elsewhere=WHOLE),
         "response_format": one("response_format", SHAPE),
+        "response_format.json_schema.description": one(
+            "response_format",
+            {**SHAPE, "json_schema": {"schema": SCHEMA, "description": "d"}},
+        ),
         "structured_outputs": one("structured_outputs", {"choice": ["x", "y"]}, **FORMAT),
         "guided_json": one("guided_json", SCHEMA, **FORMAT),
         "guided_regex": one("guided_regex", "a+", **FORMAT),

@@ -193,6 +193,28 @@ def test_tools_keep_their_schema_to_the_letter():
     assert tool == ToolSpec("f", "d", text, strict=True)
 
 
+@pytest.mark.parametrize(
+    ("fields", "listed"),
+    [
+        ({"tool_choice": {"type": "custom", "custom": {"name": "g"}, "odd": 1}}, "tool_choice.odd"),
+        (
+            {"tool_choice": {"type": "custom", "custom": {"name": "g", "odd": 1}}},
+            "tool_choice.custom.odd",
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}, "odd": 1}},
+            "response_format.odd",
+        ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"schema": {}, "odd": 1}}},
+            "response_format.json_schema.odd",
+        ),
+    ],
+)
+def test_what_nobody_reads_in_a_choice_or_a_format_is_listed(fields, listed):
+    assert decode(tools=[CUSTOM], **fields).ignored == (listed,)
+
+
 def test_custom_tools_are_typed_and_hosted_ones_listed():
     call = decode(tools=[CUSTOM, {"type": "web_search"}])
     assert call.dialogue.tools == (ToolSpec("g", custom=True, extra={"format": {"type": "text"}}),)
