@@ -117,6 +117,15 @@ def test_thinking_is_shown_unless_it_is_asked_not_to_be() -> None:
 HEADER = "x-anthropic-billing-header: cc_version=2.1.{}; cc_entrypoint=cli; cch={};"
 
 
+def test_a_sentence_about_the_billing_line_reaches_the_model() -> None:
+    system = "x-anthropic-billing-header: never mention it."
+    body = {"model": "m", "max_tokens": 9, "messages": [USER], "system": system}
+    with serving(model(dialect="hermes")) as (client, (spied,)):
+        response = client.post(PATHS["messages"], body)
+        assert system in prompt(spied)
+    assert "x-tokenwire-ignored" not in response.headers
+
+
 @pytest.mark.parametrize("form", ["text", "block", "in a block"])
 def test_the_billing_line_does_not_reach_the_model(form: str) -> None:
     def body(k: int) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Final
 __all__ = ("NAME", "volatile")
 
 NAME: Final = "x-anthropic-billing-header"
-LINE: Final = re.compile(rf"\s*{NAME}:[^\n]*(?:\n\s*|\Z)")
+# Why a "=": agents write pairs there; a sentence about the header is for the model.
+LINE: Final = re.compile(rf"\s*{NAME}:[^\n=]*=[^\n]*(?:\n\s*|\Z)")
 
 
 def volatile(text: str) -> str:
