@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar, cast, final
 
@@ -28,11 +26,19 @@ from tokenwire.core.signing import Keyring
 from tokenwire.plugins.protocols.messages import schema
 from tokenwire.plugins.protocols.messages.raw import RawFields
 from tokenwire.plugins.protocols.messages.signature import is_ours
+from tokenwire.plugins.protocols.messages.sources import (
+    SOURCES,
+    bytes_of,
+    wrong,
+    wrong_source,
+)
 
-__all__ = ("SEARCH_RESULT", "BlockReader", "Place")
+__all__ = ("SEARCH_RESULT", "TOOL_REFERENCE", "BlockReader", "Place")
 
 SEARCH_RESULT: Final = "search_result"
 """Under this key a document keeps the search result that it was."""
+TOOL_REFERENCE: Final = "tool_reference"
+"""Under this key a text keeps the reference that it was."""
 
 T = TypeVar("T", bound=Struct)
 Block = Mapping[str, object]
@@ -78,6 +84,7 @@ class BlockReader:
             "image": self._image,
             "document": self._document,
             "search_result": self._search_result,
+            "tool_reference": self._tool_reference,
             "thinking": self._thinking,
             "redacted_thinking": self._redacted,
             "tool_use": self._tool_use,
@@ -88,16 +95,16 @@ class BlockReader:
         """`role` is the message's; "" inside another block."""
         kind = block.get("type")
         if not isinstance(kind, str):
-            raise _wrong(f"{place.at}.type", "must be a string that names the kind of block")
+            raise wrong(f"{place.at}.type", "must be a string that names the kind of block")
         reader = self._readers.get(kind)
         if reader is None:
             self._ignored.add(f"{place.spot}[type={kind}]")
             self._foreign_use(kind, block, role)
             return Opaque(kind, block)
         if role == "system" and kind != "text":
-            raise _wrong(f"{place.at}.type", f"must be text in a system message, not {kind[:64]}")
+            raise wrong(f"{place.at}.type", f"must be text in a system message, not {kind[:64]}")
         if ONLY_IN.get(kind, role) != role:
-            raise _wrong(
+            raise wrong(
                 f"{place.at}.type",
                 f"{kind} may only stand in the content of a message of role {ONLY_IN[kind]}",
             )
@@ -116,11 +123,11 @@ class BlockReader:
         extra = self._extra(block, ("source",), place) | self._odd_source(source, place)
         match self._source(source, place):
             case schema.Base64Source(data, media_type):
-                return Image(data=_bytes(data, place), media_type=media_type, extra=extra)
+                return Image(data=bytes_of(data, place.at), media_type=media_type, extra=extra)
             case schema.UrlSource(url):
                 return Image(url=self._url(url, place), extra=extra)
             case _:
-                raise _wrong_source(source, place, "base64 or url")
+                raise wrong_source(source, place.at, "base64 or url")
 
     def _document(self, block: Block, place: Place) -> Document:
         given = to_struct(block, schema.DocumentParam, at=place.at)
@@ -131,7 +138,7 @@ class BlockReader:
             case schema.TextSource(data, media_type):
                 return Document(text=data, media_type=media_type, title=title, extra=extra)
             case schema.Base64Source(data, media_type):
-                binary = _bytes(data, place)
+                binary = bytes_of(data, place.at)
                 return Document(data=binary, media_type=media_type, title=title, extra=extra)
             case schema.UrlSource(url):
                 return Document(url=self._url(url, place), title=title, extra=extra)
@@ -140,7 +147,7 @@ class BlockReader:
                 whole = {**extra, "source": given.source}
                 return Document(text=text, title=title, extra=whole)
             case _:
-                raise _wrong_source(given.source, place, "base64, text, url or content")
+                raise wrong_source(given.source, place.at, "base64, text, url or content")
 
     def _search_result(self, block: Block, place: Place) -> Document:
         """What was found reaches the model as a document; the block itself is kept whole."""
@@ -151,6 +158,15 @@ class BlockReader:
         return Document(
             text=text, title=given.title, name=given.source, extra={SEARCH_RESULT: kept}
         )
+
+    def _tool_reference(self, block: Block, place: Place) -> Text:
+        """A tool that a search has found reaches the model by its name; the block is kept whole."""
+        name = to_struct(block, schema.ToolReferenceParam, at=place.at).tool_name
+        self._extra(block, ("tool_name",), place)
+        # Why: where a turn's blocks are written back, their markers are put to them again.
+        quiet = () if place.message < 0 else ("cache_control",)
+        kept = {key: value for key, value in block.items() if key not in quiet}
+        return Text(f"[tool found: {name}]", {TOOL_REFERENCE: kept})
 
     def _joined(self, content: list[schema.Json], path: str, spot: str) -> str:
         """The text of what is given as blocks; pictures among them are listed as ignored."""
@@ -187,7 +203,7 @@ class BlockReader:
 
     def _url(self, url: str, place: Place) -> str:
         if not url.startswith(("http://", "https://")):
-            raise _wrong(f"{place.at}.source.url", "must begin with http:// or https://")
+            raise wrong(f"{place.at}.source.url", "must begin with http:// or https://")
         self.needs[Need("url", url)] = None
         return url
 
@@ -271,30 +287,3 @@ class BlockReader:
         is_inner = place.message < 0 and place.path != "system"
         # Why: only blocks of a turn can be told from their neighbours in a prompt.
         return self._ignored.unknown(block, (INNER if is_inner else COMMON) | {*known}, place.spot)
-
-
-SOURCES: Final[dict[str, type[Struct]]] = {
-    "base64": schema.Base64Source,
-    "text": schema.TextSource,
-    "url": schema.UrlSource,
-    "content": schema.ContentSource,
-}
-
-
-def _bytes(data: str, place: Place) -> bytes:
-    try:
-        return b64decode(data, validate=True)
-    except (Base64Error, ValueError):
-        raise _wrong(f"{place.at}.source.data", "must be base64 (RFC 4648, section 4)") from None
-
-
-def _wrong_source(source: schema.Json, place: Place, wanted: str) -> RequestError:
-    kind = source.get("type")
-    reason = f"must be {wanted}"
-    if kind == "file":
-        reason += "; this server keeps no files, so send the bytes or a URL"
-    return _wrong(f"{place.at}.source.type", reason)
-
-
-def _wrong(param: str, reason: str) -> RequestError:
-    return RequestError(f"{param} {reason}", param=param)

@@ -20,7 +20,7 @@ from tokenwire.core.dialogue import (
     ToolCall,
     ToolResult,
 )
-from tokenwire.plugins.protocols.messages.blocks import SEARCH_RESULT
+from tokenwire.plugins.protocols.messages.blocks import SEARCH_RESULT, TOOL_REFERENCE
 
 __all__ = ("block_of", "is_bare")
 
@@ -35,6 +35,8 @@ def is_bare(part: Part) -> bool:
 
 def block_of(part: Part) -> Json:
     match part:
+        case Text() if isinstance(part.extra.get(TOOL_REFERENCE), Mapping):
+            return dict(cast(Mapping[str, object], part.extra[TOOL_REFERENCE]))
         case Text(text):
             return {"type": "text", "text": text, **part.extra}
         case Image():

@@ -39,6 +39,7 @@ FIELDS: Final = (
     FieldRule(f"{BLOCK}.search_result", "emulated", "as a document: its title and text"),
     FieldRule(f"{BLOCK}.tool_use", "used", "in assistant messages; its input as written"),
     FieldRule(f"{BLOCK}.tool_result", "used", "text and blocks; the tool's name by its id"),
+    FieldRule(f"{BLOCK}.tool_result.tool_reference", "emulated", "as text: the tool's name"),
     FieldRule(f"{BLOCK}.tool_result.is_error", "ignored", "kept; no template has a place for it"),
     FieldRule(f"{BLOCK}.thinking", "used", "goes to the template's reasoning"),
     FieldRule(f"{BLOCK}.thinking.signature", "used", "one that is not ours is listed"),

@@ -29,6 +29,7 @@ __all__ = (
     "ThinkingSettings",
     "ToolChoiceParam",
     "ToolParam",
+    "ToolReferenceParam",
     "ToolResultParam",
     "ToolUseParam",
     "Turn",
@@ -132,6 +133,10 @@ class SearchResultParam(Struct, frozen=True):
     source: str
     title: str
     content: list[Json]
+
+
+class ToolReferenceParam(Struct, frozen=True):
+    tool_name: str
 
 
 class TextSource(Struct, frozen=True):

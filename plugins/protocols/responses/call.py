@@ -19,7 +19,8 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.stored import StoredAnswer, StoredConversation, StoredItem
 from tokenwire.plugins.protocols.responses.ids import response_of
-from tokenwire.plugins.protocols.responses.items import ItemReader, Look, reference
+from tokenwire.plugins.protocols.responses.item_fields import reference
+from tokenwire.plugins.protocols.responses.items import ItemReader, Look
 from tokenwire.plugins.protocols.responses.schema import Json
 from tokenwire.plugins.protocols.responses.tools import ToolReader, brings_tools, may_bring_tools
 

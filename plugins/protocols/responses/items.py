@@ -8,7 +8,7 @@ says so in `extra["item"]`; items of kinds that are not run here are kept as Opa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Final
 
 import msgspec
 
@@ -28,6 +28,14 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth
 from tokenwire.plugins.protocols.responses.ids import response_of
+from tokenwire.plugins.protocols.responses.item_fields import (
+    is_object,
+    joined,
+    parts_of,
+    plain_reasoning,
+    reference,
+    string_of,
+)
 from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.parts import Look, PartReader
 from tokenwire.plugins.protocols.responses.schema import Json
@@ -38,7 +46,7 @@ from tokenwire.plugins.protocols.responses.tool_search import (
     read_output,
 )
 
-__all__ = ("ITEM", "ItemReader", "Look", "plain_reasoning", "reference")
+__all__ = ("ITEM", "ItemReader", "Look")
 
 ITEM: Final = "item"
 """Of an Opaque part: a whole item. In the `extra` of a message's first part: the item's fields."""
@@ -51,8 +59,6 @@ REASONING: Final = QUIET | {"summary", "content", "encrypted_content"}
 SEARCHES: Final = QUIET | {"arguments", "call_id", "created_by", "execution", "tools"}
 THOUGHT: Final = frozenset(("type", "text"))
 LISTED_AT: Final = "input[]"
-
-_arguments: Final = msgspec.json.Decoder(dict[str, object])
 
 
 def _nothing(need: Need) -> object:
@@ -183,14 +189,14 @@ class ItemReader:
         self._open += (first, *parts[1:])
 
     def _call(self, item: Json, at: str, field: str) -> None:
-        id_, name = (_string(item, key, at) for key in ("call_id", "name"))
+        id_, name = (string_of(item, key, at) for key in ("call_id", "name"))
         if not id_ or not name:
             raise RequestError(f"{at} needs a call_id and a name", param=at, code="missing_field")
-        text = _string(item, field, at)
+        text = string_of(item, field, at)
         custom = field == "input"
         if not custom:
             check_depth(text, param=f"{at}.arguments")
-            if text and not _is_object(text):
+            if text and not is_object(text):
                 self.ignored.add(f"{at}.arguments")
         name = flat_name(item.get("namespace"), name)
         self._names[id_] = name
@@ -215,7 +221,7 @@ class ItemReader:
             self._unanswerable = (at, id_)
 
     def _result(self, item: Json, at: str) -> None:
-        id_ = _string(item, "call_id", at)
+        id_ = string_of(item, "call_id", at)
         self._answers(id_, at)
         output = item.get("output")
         parts = self._parts.read(output, f"{at}.output")
@@ -229,9 +235,9 @@ class ItemReader:
         extra: Json = {key: value for key, value in item.items() if key != "type"}
         self.ignored.unknown(extra, REASONING, LISTED_AT)
         for field in ("summary", "content"):
-            for part in _parts(item, field):
+            for part in parts_of(item, field):
                 self.ignored.unknown(part, THOUGHT, f"{LISTED_AT}.{field}[]")
-        text = _joined(item, "content", at)
+        text = joined(item, "content", at)
         if extra == plain_reasoning(text):
             extra = {}
         sealed = item.get("encrypted_content")
@@ -239,10 +245,10 @@ class ItemReader:
             at = f"{at}.encrypted_content"
             raise RequestError(f"{at} must be a string", param=at, code="invalid_type")
         if not text and sealed:
-            text = self._unsealed(sealed) or _joined(item, "summary", at)
+            text = self._unsealed(sealed) or joined(item, "summary", at)
             self._open.append(Reasoning(text, redacted=sealed, extra=extra))
             return
-        self._open.append(Reasoning(text or _joined(item, "summary", at), extra=extra))
+        self._open.append(Reasoning(text or joined(item, "summary", at), extra=extra))
 
     def _unsealed(self, sealed: str) -> str:
         need = Need("sealed", sealed)
@@ -283,54 +289,3 @@ class ItemReader:
         else:
             self._turns.append(Turn("assistant", (*self._aside, *parts)))
             self._aside = []
-
-
-def plain_reasoning(text: str) -> Json:
-    """The fields of a reasoning item that has a text and nothing of its own."""
-    return {"summary": [], "content": [{"type": "reasoning_text", "text": text}]}
-
-
-def reference(item: Json) -> str | None:
-    """The id of the item that this one stands for."""
-    kind, id_ = item.get("type"), item.get("id")
-    is_one = kind == "item_reference" or (kind is None and "role" not in item)
-    return id_ if is_one and isinstance(id_, str) and id_ else None
-
-
-def _is_object(text: str) -> bool:
-    try:
-        _arguments.decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        return False
-    return True
-
-
-def _parts(item: Json, field: str) -> list[Json]:
-    given = item.get(field)
-    return [part for part in given if isinstance(part, dict)] if isinstance(given, list) else []
-
-
-def _joined(item: Json, field: str, at: str) -> str:
-    """The texts of a reasoning item's summary or content."""
-    given = item.get(field)
-    if given is None:
-        return ""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, list):
-        raise RequestError(f"{at}.{field} must be a list", param=f"{at}.{field}")
-    texts = [part.get("text") for part in given if isinstance(part, dict)]
-    if len(texts) != len(given) or not all(isinstance(text, str) for text in texts):
-        raise RequestError(
-            f"{at}.{field} must be a list of parts with a text", param=f"{at}.{field}"
-        )
-    return "\n\n".join(cast(list[str], texts))
-
-
-def _string(item: Json, field: str, at: str) -> str:
-    value = item.get(field)
-    if not isinstance(value, str):
-        raise RequestError(
-            f"{at}.{field} must be a string", param=f"{at}.{field}", code="missing_field"
-        )
-    return value

@@ -32,7 +32,8 @@ from tokenwire.core.stored import (
     UpdateConversation,
 )
 from tokenwire.core.wire import HttpReply, HttpRequest, escape_breaks
-from tokenwire.plugins.protocols.responses.items import ItemReader, reference
+from tokenwire.plugins.protocols.responses.item_fields import reference
+from tokenwire.plugins.protocols.responses.items import ItemReader
 from tokenwire.plugins.protocols.responses.kept_input import stored_item
 from tokenwire.plugins.protocols.responses.metadata import check_metadata
 from tokenwire.plugins.protocols.responses.schema import Json

@@ -31,7 +31,8 @@ from tokenwire.core.dialogue import (
 )
 from tokenwire.plugins.protocols.responses.call import ResponsesCall
 from tokenwire.plugins.protocols.responses.decode import LOGPROBS
-from tokenwire.plugins.protocols.responses.items import ITEM, plain_reasoning
+from tokenwire.plugins.protocols.responses.item_fields import plain_reasoning
+from tokenwire.plugins.protocols.responses.items import ITEM
 from tokenwire.plugins.protocols.responses.namespaces import own_name
 from tokenwire.plugins.protocols.responses.parts import AUDIO_TYPES, data_url
 from tokenwire.plugins.protocols.responses.schema import Json

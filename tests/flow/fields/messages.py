@@ -100,6 +100,11 @@ EXAMPLES = Examples(
         "messages[].content[].tool_result": Example(
             history(result="other"), instead=history(), beside={"tools": [TOOL]}
         ),
+        "messages[].content[].tool_result.tool_reference": Example(
+            history(result=[{"type": "tool_reference", "tool_name": "f"}]),
+            instead=history(result=[]),
+            beside={"tools": [TOOL]},
+        ),
         "messages[].content[].tool_result.is_error": Example(
             history(is_error=True),
             instead=history(),

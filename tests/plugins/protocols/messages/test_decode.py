@@ -277,6 +277,15 @@ def test_search_results_reach_the_model_as_documents(decode):
     assert call.ignored == ("messages[].content[].citations",)
 
 
+def test_a_tool_that_was_found_is_shown_by_its_name(decode):
+    references = [{"type": "tool_reference", "tool_name": name} for name in ("a", "b")]
+    result = {"type": "tool_result", "tool_use_id": "t", "content": references}
+    call = decode(messages=[assistant(use("t")), user(result)])
+    parts = call.dialogue.turns[1].parts[0].parts
+    assert [part.text for part in parts] == ["[tool found: a]", "[tool found: b]"]
+    assert call.ignored == ()
+
+
 def test_top_p_of_nothing_leaves_one_token(decode):
     assert 0 < decode(top_p=0).sampling.top_p < 0.001
 
@@ -284,16 +293,12 @@ def test_top_p_of_nothing_leaves_one_token(decode):
 def test_blocks_that_we_do_not_run_are_kept_and_listed(decode):
     upload = {"type": "container_upload", "file_id": "f"}
     hosted = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-    reference = {"type": "tool_reference", "tool_name": "a"}
-    result = {"type": "tool_result", "tool_use_id": "t", "content": [reference]}
-    turns = [assistant(use("t")), user(upload, result), assistant(hosted)]
+    turns = [user(upload, text("x")), assistant(hosted)]
     call = decode(messages=turns)
-    assert call.dialogue.turns[1].parts == (Opaque("container_upload", upload),)
-    assert call.dialogue.turns[2].parts[0].parts == (Opaque("tool_reference", reference),)
-    assert call.dialogue.turns[3].parts == (Opaque("server_tool_use", hosted),)
+    assert call.dialogue.turns[0].parts[0] == Opaque("container_upload", upload)
+    assert call.dialogue.turns[1].parts == (Opaque("server_tool_use", hosted),)
     assert call.ignored == (
         "messages[].content[][type=container_upload]",
-        "messages[].content[].content[][type=tool_reference]",
         "messages[].content[][type=server_tool_use]",
     )
 

@@ -52,7 +52,7 @@ IMAGES = block(
         source("base64", media_type=st.just("image/png"), data=DATA), source("url", url=URL)
     ),
 )
-INNER = st.one_of(TEXTS, IMAGES)
+INNER = st.one_of(TEXTS, IMAGES, block("tool_reference", tool_name=WORD))
 DOCUMENTS = block(
     "document",
     source=st.one_of(
