@@ -86,6 +86,7 @@ class ChoiceDecoder(Protocol):
     @property
     def generated(self) -> int:
         """Tokens that count."""
+        ...
 
     @property
     def reasoning_tokens(self) -> int: ...
@@ -93,6 +94,7 @@ class ChoiceDecoder(Protocol):
     @property
     def stopped(self) -> str | None:
         """Set when no more ids are wanted."""
+        ...
 
     def push(self, ids: Sequence[int], logprobs: Sequence[IdLogprobs] = ()) -> list[Event]: ...
 

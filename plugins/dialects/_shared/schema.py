@@ -128,9 +128,11 @@ def _kinds(node: Node) -> set[Kind]:
     """What this node says by itself."""
     stated = node.get("type")
     names = stated if isinstance(stated, list) else [stated]
-    kinds = {name for name in names if isinstance(name, str) and name in ANY}
+    kinds: set[Kind] = {kind for kind in ANY if kind in names}
     if kinds:
-        return kinds | ({"null"} if node.get("nullable") is True else set())
+        if node.get("nullable") is True:
+            kinds.add("null")
+        return kinds
     values = node.get("enum")
     if not isinstance(values, list):
         values = [node["const"]] if "const" in node else []

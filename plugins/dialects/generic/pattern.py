@@ -20,6 +20,7 @@ MAX_OPS: Final = 2_000
 MAX_REPEATS: Final = 200
 SIMPLE: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 CLASSES: Final = "sSdDwW"
+BOUNDS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
 class Op(Struct, frozen=True):
@@ -177,12 +178,12 @@ class _Compiler:
     def _repeated(self, ops: list[Op]) -> list[Op]:
         if self._at >= len(self._pattern):
             return ops
-        bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}.get(self._pattern[self._at])
+        bounds = BOUNDS.get(self._pattern[self._at])
         if bounds is not None:
             self._at += 1
         elif found := re.compile(r"\{(\d{1,4})?(,)?(\d{1,4})?\}").match(self._pattern, self._at):
-            least, comma, most = found.groups()
-            if least is None and most is None:
+            least, comma, most = (str(part or "") for part in found.groups())
+            if not least and not most:
                 return ops
             self._at = found.end()
             bounds = (int(least or 0), int(most) if most else (None if comma else int(least)))

@@ -31,7 +31,7 @@ class Tables:
         with calls that cannot be read."""
         self.fields: Final = template.fields
         self.start: Final = template.start
-        self.kinds: Final = tuple(map(_kind, template.fields))
+        self.kinds: Final[tuple[Kind, ...]] = tuple(_kind(field) for field in template.fields)
         self.readers: Final[dict[int, RegionReader]] = {
             k: region_reader(field)
             for k, field in enumerate(template.fields)
@@ -77,7 +77,7 @@ class Tables:
 
     @property
     def outside(self) -> Kind:
-        kind = self.kinds[self.implicit] if self.implicit >= 0 else "text"
+        kind: Kind = self.kinds[self.implicit] if self.implicit >= 0 else "text"
         return "text" if kind == "reasoning" and not self._thinks else kind
 
     def strips(self, region: int) -> bool:

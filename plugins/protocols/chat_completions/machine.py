@@ -66,7 +66,8 @@ class ChoiceState:
 
     def restore(self, state: list[object]) -> None:
         *head, ids, logprobs = state
-        self.kind, self.calls, self.custom, self.has_arguments, self.held, self.thoughts = head  # type: ignore[assignment]
+        self.kind, self.calls, self.custom, self.has_arguments, self.held = head[:5]  # type: ignore[assignment]
+        self.thoughts = str(head[5])
         self.ids = list(ids)  # type: ignore[call-overload]
         self.logprobs = [_unflat(flat) for flat in logprobs]  # type: ignore[attr-defined]
 

@@ -105,7 +105,7 @@ class MessagesCodec(Codec):
     )
 
     call_losses: ClassVar[frozenset[str]] = CALL_LOSSES
-    error_body: ClassVar[type] = ErrorBody
+    error_body = ErrorBody
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "cache_markers": "cache_control",

@@ -32,6 +32,7 @@ from tokenwire.core.signing import Keyring, TextDigest
 from tokenwire.core.wire import Stamp, escape_breaks, json_text, sse
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
+from tokenwire.plugins.protocols.messages.call import Shown
 from tokenwire.plugins.protocols.messages.errors import envelope
 from tokenwire.plugins.protocols.messages.hidden import hidden_block, sealed, shown
 from tokenwire.plugins.protocols.messages.input_json import InputJson, InputState
@@ -100,7 +101,7 @@ class StreamReply(Reply):
 
     def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
         self._model = call.model
-        self._shown = shown(call)
+        self._shown: Shown = shown(call)
         self._tenant = call.identity.tenant
         self._hidden: list[str] | None = None  # Thinking of the open block, to be sealed.
         self._stamp = stamp

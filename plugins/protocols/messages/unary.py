@@ -26,6 +26,7 @@ from tokenwire.core.signing import Keyring, TextDigest
 from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages import shapes
+from tokenwire.plugins.protocols.messages.call import Shown
 from tokenwire.plugins.protocols.messages.errors import envelope
 from tokenwire.plugins.protocols.messages.hidden import hidden_block, sealed, shown
 from tokenwire.plugins.protocols.messages.signature import sign
@@ -47,7 +48,7 @@ class UnaryReply(Reply):
 
     def __init__(self, call: Call, stamp: Stamp, keys: Keyring) -> None:
         self._model = call.model
-        self._shown = shown(call)
+        self._shown: Shown = shown(call)
         self._tenant = call.identity.tenant
         self._stamp = stamp
         self._keys = keys
