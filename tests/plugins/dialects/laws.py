@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 from hypothesis import given
@@ -44,7 +44,7 @@ from tokenwire.plugins.dialects.jinja.settings import Settings
 from tokenwire.plugins.dialects.jinja.template import JinjaTemplate
 from tokenwire.plugins.tokenizers.bytes.tokenizer import BytesTokenizer
 
-__all__ = ("LAWS", "TOOLS", "Covered", "Law", "answer", "name_of", "strings", "turns")
+__all__ = ("LAWS", "TOOLS", "Covered", "Law", "answer", "name_of", "strings", "turn_of", "turns")
 
 SCHEMA = json.dumps({
     "type": "object",
@@ -137,18 +137,22 @@ def turns(maker: ParserMaker, covered: Covered) -> st.SearchStrategy[Turn]:
     said = outside.map(lambda text: text.strip(covered.trims)).filter(lambda text: text.strip())
     thought = outside.map(lambda text: text.strip(covered.thought_trims)).filter(str.strip)
 
-    def turn(reasoning: str | None, text: str | None, calls: list[ToolCall]) -> Turn:
-        if calls and not covered.speaks:
-            text = None
-        parts = [
-            *([Reasoning(reasoning)] if reasoning and covered.thinks else []),
-            *([Text(text or "ok")] if text or not calls else []),
-            *calls,
-        ]
-        return Turn("assistant", tuple(parts))
-
     called = st.lists(call, max_size=covered.calls)
-    return st.builds(turn, st.none() | thought, st.none() | said, called)
+    return st.builds(partial(turn_of, covered), st.none() | thought, st.none() | said, called)
+
+
+def turn_of(
+    covered: Covered, reasoning: str | None, text: str | None, calls: list[ToolCall]
+) -> Turn:
+    """Of what of these the template can show; some text, where that is nothing."""
+    if calls and not covered.speaks:
+        text = None
+    parts = [
+        *([Reasoning(reasoning)] if reasoning and covered.thinks else []),
+        *([Text(text or "ok")] if text or not calls else []),
+        *calls,
+    ]
+    return Turn("assistant", tuple(parts))
 
 
 def template_of(covered: Covered) -> Template:

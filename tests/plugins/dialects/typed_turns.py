@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from tests.plugins.dialects.laws import Covered
-from tokenwire.core.dialogue import Reasoning, Text, ToolCall, ToolSpec, Turn
+from tests.plugins.dialects.laws import Covered, turn_of
+from tokenwire.core.dialogue import ToolCall, ToolSpec
 from tokenwire.core.ports.dialect import ParserMaker
 
 __all__ = ("TOOLS", "typed")
@@ -76,16 +77,10 @@ def typed(
         st.sampled_from([tool.name for tool in TOOLS]),
         arguments(inside, nulls=nulls),
     )
-
-    def turn(reasoning: str | None, text: str | None, calls: list[ToolCall]) -> Turn:
-        if calls and not covered.speaks:
-            text = None
-        parts = [
-            *([Reasoning(reasoning)] if reasoning and covered.thinks else []),
-            *([Text(text or "ok")] if text or not calls else []),
-            *calls,
-        ]
-        return Turn("assistant", tuple(parts))
-
-    made = st.builds(turn, st.none() | thought, st.none() | said, st.lists(called, max_size=3))
+    made = st.builds(
+        partial(turn_of, covered),
+        st.none() | thought,
+        st.none() | said,
+        st.lists(called, max_size=3),
+    )
     return replace(covered, turns=made, tools=TOOLS, exact=False)
