@@ -8,9 +8,12 @@ go out at once, and the fastest one's share the price of a write.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol, final
 
 __all__ = ("Flushed", "Flusher")
+
+log = logging.getLogger("tokenwire.flusher")
 
 
 class Flushed(Protocol):
@@ -37,4 +40,8 @@ class Flusher:
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         for stream in waiting:
-            stream.flush()
+            try:
+                stream.flush()
+            except Exception:
+                # Why: the others wait for this call, and none would come again.
+                log.exception("a stream could not be written to")
