@@ -117,6 +117,8 @@ class ParseConfig(Struct, frozen=True):
     """Several system turns: as the template allows, as sent, or joined at the front."""
     prompt_specials: Literal["text", "tokens"] = "text"
     """What spellings of special tokens in a prompt of text are, where no template makes it."""
+    media: Literal["refuse", "describe"] = "refuse"
+    """Pictures and files for a model that takes none: 400, or one line of words in their place."""
     roles: Mapping[str, str] = {}
     """Renames roles for the template, as {"developer": "system"}."""
 

@@ -180,6 +180,7 @@ class Flow:
         model.check(call)
         if call.needs:
             call = await self._needs.meet(call, model)
+        call = model.shown(call, codec.words)
         card = model.engine().card
         name, tail = await self._script(request, model)
         if name:

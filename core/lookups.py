@@ -137,6 +137,7 @@ class Lookups:
             return await model.raw.prompts(call)
         asked = replace(call.identity, tenant=identity.tenant)
         call = await self._needs.meet(replace(call, identity=asked), model)
+        call = model.shown(call, {})
         render = partial(model.prompt, now=stamp.time, spans=spans)
         prompt = await render(call)
         if call.truncate or call.last_tokens is not None:

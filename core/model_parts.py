@@ -96,6 +96,7 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
         mock=config.engine.plugin == "mock",
         revision=config.revision,
         unknown_fields=config.parse.unknown_fields,
+        describes_media=config.parse.media == "describe",
         dialect=(dialect.name, why),
     )
     return ModelParts(model, services, dialect.name, why)

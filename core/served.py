@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Set
 from typing import Literal, final
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from tokenwire.core.call import Call, ModelInfo
 from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
+from tokenwire.core.described import described
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
 from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
@@ -74,6 +76,7 @@ class ServedModel:
         mock: bool,
         revision: str = "",
         unknown_fields: Literal["keep", "warn", "refuse"] = "keep",
+        describes_media: bool = False,
         dialect: tuple[str, str] = ("plain", ""),
     ) -> None:
         """`raw`: for calls without a conversation; `dialect`: which, and why."""
@@ -86,6 +89,7 @@ class ServedModel:
         self.jobs = jobs
         self.is_mock = mock
         self._unknown_fields = unknown_fields
+        self._describes_media = describes_media
         self.dispatcher: Dispatcher | None = None
         self.problem = "its engine is loading"
         self._tokenizer = tokenizer
@@ -121,6 +125,17 @@ class ServedModel:
                 code="unknown_field",
             )
         log.warning("model %s: a request has unknown fields: %s", self.name, names)
+
+    def shown(self, call: Call, words: Mapping[str, str]) -> Call:
+        """As this model can be told it, once its needs are met: as `parse.media` says. `words`: the
+        protocol's."""
+        if not self._describes_media:
+            return call
+        return described(call, self._media_kinds(), words)
+
+    def _media_kinds(self) -> Set[str]:
+        processor = self.renderer.media if self.takes_media else None
+        return frozenset(() if processor is None else processor.kinds)
 
     def info(self) -> ModelInfo:
         context = 0

@@ -94,6 +94,9 @@ class ChatCompletions(Codec):
     fields = FIELDS
     words: ClassVar[Mapping[str, str]] = {
         "allowed_ids": "allowed_token_ids",
+        "messages[].content[].audio": "messages[].content[].input_audio",
+        "messages[].content[].document": "messages[].content[].file",
+        "messages[].content[].image": "messages[].content[].image_url",
         "reasoning_budget": "thinking_token_budget",
         "tools[].strict": "tools[].function.strict",
     }

@@ -138,6 +138,9 @@ class Responses(Codec):
     error_body = ErrorBody
     fields: ClassVar[tuple[FieldRule, ...]] = FIELDS
     words: ClassVar[Mapping[str, str]] = {
+        "messages[].content[].audio": "input[].content[].input_audio",
+        "messages[].content[].document": "input[].content[].input_file",
+        "messages[].content[].image": "input[].content[].input_image",
         "response_format": "text.format",
         "tools[].strict": "tools[].function.strict",
     }
