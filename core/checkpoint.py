@@ -33,6 +33,9 @@ class Checkpoint:
     def generation_config(self) -> Mapping[str, object]:
         return self._read("generation_config.json")
 
+    def preprocessor_config(self) -> Mapping[str, object]:
+        return self._read("preprocessor_config.json")
+
     def tokenizer_config(self) -> Mapping[str, object]:
         return self._read("tokenizer_config.json")
 

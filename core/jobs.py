@@ -116,6 +116,7 @@ class JobBuilder:
             constraint=constraint,
             logprobs=logprobs,
             kv=KvSettings(salt=_salt(call), pins=self._pins(call, prompt, card, ignored)),
+            media=prompt.media,
             priority=call.hints.priority,
             deadline_ms=call.hints.deadline_ms,
             expected_tokens=call.hints.expected_tokens,

@@ -65,7 +65,14 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
     parser: ParserMaker = _build(
         host.parsers, config.parser or PluginUse(dialect.parser), given, services, where
     )
-    renderer = Renderer(tokenizer, template, parser, model=config.name, revision=config.revision)
+    renderer = Renderer(
+        tokenizer,
+        template,
+        parser,
+        model=config.name,
+        revision=config.revision,
+        media=dialect.media,
+    )
     jobs = JobBuilder(
         config.name,
         tokenizer,

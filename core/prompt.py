@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tokenwire.core.conversation import Digests
 from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.tokens import MediaItem
 
 __all__ = (
     "CacheMark",
@@ -103,6 +104,8 @@ class Prompt(Struct, frozen=True):
     """None: there was nothing to go on from."""
     trace: HistoryTrace | None = None
     """None: nothing can go on from this one."""
+    media: tuple[MediaItem, ...] = ()
+    """Pictures and recordings, in the order of their placeholders in `ids`."""
 
 
 class Piece(Struct, frozen=True, gc=False):

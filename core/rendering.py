@@ -20,13 +20,15 @@ from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Role, Text
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
 from tokenwire.core.joints import joints
-from tokenwire.core.ports.dialect import ParserMaker, Template
+from tokenwire.core.media_parts import MediaParts, Placed
+from tokenwire.core.ports.dialect import MediaProcessor, ParserMaker, Template
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.prompt import CacheMark, Prompt, Segments, Shields
 from tokenwire.core.prompt_encoder import Encoding, PromptEncoder, turn_mark
 from tokenwire.core.shield import Shield, restored
 from tokenwire.core.spans import segment, spans_of
 from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.tokens import MediaItem
 
 __all__ = ("Rendered", "Renderer")
 
@@ -42,6 +44,10 @@ class Rendered(Struct, frozen=True):
     shields: Shields
     dialogue: Dialogue
     now: float
+    placed: Placed = Placed()
+    """Pictures and recordings: as code points in `dialogue`, as placeholders in `text`."""
+    media: tuple[MediaItem, ...] = ()
+    """In the order of `text`."""
 
 
 @final
@@ -56,14 +62,18 @@ class Renderer:
         *,
         model: str,
         revision: str = "",
+        media: MediaProcessor | None = None,
     ) -> None:
+        """`media`: None: the model takes text alone."""
         self.tokenizer = tokenizer
         self._template = template
         self._parser = parser
         self._model = model
         added = tokenizer.vocabulary.added
         special = (token.text for token in added if token.special or CONTROL.fullmatch(token.text))
-        spellings = (*special, *parser.markers)
+        self._media = None if media is None else MediaParts(media, tokenizer, model=model)
+        placeholders = () if self._media is None else self._media.spellings
+        spellings = (*special, *parser.markers, *placeholders)
         self.shield = Shield(spellings, joints(template, spellings))
         parts: Mapping[str, str] = {
             **tokenizer.vocabulary.fingerprints,
@@ -79,25 +89,51 @@ class Renderer:
         """Raises RequestError for what the template refuses or the model cannot take."""
         rendered = self.render(dialogue, now, tail=tail)
         ids = self.encoder.ids(rendered.text, rendered.shields)
-        return self.finish(rendered, ids, spans=spans)
+        return self.expand(rendered, self.finish(rendered, ids, spans=spans))
 
-    def render(self, dialogue: Dialogue, now: float, *, tail: str = "") -> Rendered:
-        """The text. `tail` is put at its end unless it already ends so."""
+    @property
+    def media(self) -> MediaProcessor | None:
+        """What pictures and recordings become; None: there can be none."""
+        return None if self._media is None else self._media.processor
+
+    def render(
+        self, dialogue: Dialogue, now: float, *, tail: str = "", media: bool = True
+    ) -> Rendered:
+        """The text. `tail` is put at its end unless it already ends so. `media`: whether the engine
+        takes what the renderer can write."""
         if not dialogue.generation_prompt and not self._template.is_open_ended:
             raise RequestError(
                 f"model {self._model!r} cannot be asked without the beginning of its answer",
                 param="add_generation_prompt",
                 code="unsupported_value",
             )
+        placed = Placed()
+        if media and self._media is not None:
+            dialogue, placed = self._media.place(dialogue)
         dialogue = as_functions(self._plain_documents(dialogue))
         dialogue = lift_reasoning(
             dialogue, self._parser.reasoning_start, self._parser.reasoning_end
         )
         hidden, shields = self.shield.hide(dialogue)
-        text = self._template.render(hidden, now).text
+        text, items = self._spelled(self._template.render(hidden, now).text, placed)
         if tail and not text.endswith(tail):
             text += tail
-        return Rendered(text, shields, hidden, now)
+        return Rendered(text, shields, hidden, now, placed, items)
+
+    def _spelled(self, text: str, placed: Placed) -> tuple[str, tuple[MediaItem, ...]]:
+        return (text, ()) if self._media is None else self._media.spell(text, placed)
+
+    def _again(self, rendered: Rendered, dialogue: Dialogue) -> str:
+        """Another dialogue with the same pictures, rendered alike."""
+        text = self._template.render(dialogue, rendered.now).text
+        return self._spelled(text, rendered.placed)[0]
+
+    def expand(self, rendered: Rendered, prompt: Prompt) -> Prompt:
+        """The prompt as the engine takes it: a picture's one placeholder is as many tokens as it
+        takes. After marks and spans are found."""
+        if self._media is None or not rendered.media:
+            return prompt
+        return self._media.expand(prompt, rendered.media)
 
     def finish(self, rendered: Rendered, ids: TokenIds, *, spans: bool = False) -> Prompt:
         """The prompt, once its text is encoded."""
@@ -117,7 +153,7 @@ class Renderer:
         return segment(
             rendered.dialogue,
             rendered.text,
-            lambda dialogue: self._template.render(dialogue, rendered.now).text,
+            lambda dialogue: self._again(rendered, dialogue),
         )
 
     def text_at(self, rendered: Rendered, now: float) -> str:
@@ -132,7 +168,7 @@ class Renderer:
             markers,
             rendered.dialogue,
             rendered.text,
-            lambda dialogue: self._template.render(dialogue, rendered.now).text,
+            lambda dialogue: self._again(rendered, dialogue),
             pieces=encoding.pieces,
             shields=rendered.shields,
             tokenizer=self.tokenizer,

@@ -11,13 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, ModelInfo
+from tokenwire.core.choice_ids import ChoiceDecoder
 from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.described import described
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dispatch import Dispatcher
 from tokenwire.core.errors import ErrorKind, RequestError, ServiceError
-from tokenwire.core.generation import ChoiceDecoder, Generation
+from tokenwire.core.generation import Generation
 from tokenwire.core.inline_reasoning import InlineReasoning
 from tokenwire.core.jobs import JobBuilder, Planned
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
@@ -104,8 +105,14 @@ class ServedModel:
 
     @property
     def takes_media(self) -> bool:
-        """Whether pictures and recordings can reach this model."""
-        return False
+        """Whether pictures and recordings can reach this model: what they become in its prompt is
+        known, and its engine says that it knows the same."""
+        processor = self.renderer.media
+        if processor is None or self.dispatcher is None:
+            return False
+        theirs = self.dispatcher.card.media
+        ours = (processor.name, processor.revision)
+        return theirs is not None and (theirs.name, theirs.revision) == ours
 
     def engine(self) -> Dispatcher:
         """Raises ServiceError (503) that says what is missing."""
@@ -149,8 +156,10 @@ class ServedModel:
         """Renders here, encodes long text in a thread that lets the loop run."""
         renderer = self.renderer
         card = None if self.dispatcher is None else self.dispatcher.card
-        rendered = renderer.render(self.jobs.offered(call.dialogue, card), now, tail=tail)
-        history = self._history
+        offered = self.jobs.offered(call.dialogue, card)
+        rendered = renderer.render(offered, now, tail=tail, media=self.takes_media)
+        # Why: texts are compared there, and do not tell one picture from another.
+        history = None if rendered.media else self._history
         look = None if history is None else await history.look(call, rendered)
         encoder = renderer.encoder
         encoding = encoder.begin(rendered.text, rendered.shields, look.known if look else ())
@@ -166,7 +175,7 @@ class ServedModel:
         if call.hints.cache_markers:
             marks = renderer.marks(rendered, encoding, call.hints.cache_markers)
             prompt = replace(prompt, marks=marks)
-        return prompt
+        return renderer.expand(rendered, prompt)
 
     def keep(self, call: Call, prompt: Prompt, generation: Generation) -> None:
         """What the next turn of this conversation can go on from."""

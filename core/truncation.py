@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from tokenwire.core.call import Call
 from tokenwire.core.dialogue import Turn
+from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.prompt import Prompt
 from tokenwire.core.token_ids import TokenIds
 
@@ -64,6 +65,13 @@ def _last(prompt: Prompt, count: int) -> Prompt:
     """The prompt with its last `count` ids alone: what is known by place in it is no longer so."""
     if len(prompt.ids) <= count:
         return prompt
+    if prompt.media:
+        raise RequestError(
+            f"a prompt with pictures has {len(prompt.ids)} tokens and cannot be cut to {count}",
+            kind=ErrorKind.CONTEXT_LENGTH,
+            param="truncate_prompt_tokens",
+            code="context_length_exceeded",
+        )
     ids = TokenIds(prompt.ids[-count:])
     return replace(prompt, ids=ids, spans=(), marks=(), history=None, trace=None)
 

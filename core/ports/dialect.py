@@ -139,11 +139,23 @@ class ParserMaker(ABC):
 
 
 class MediaProcessor(ABC):
-    """How many placeholder tokens a picture or recording takes, from its header bytes alone."""
+    """What stands in a prompt for a picture or recording: `before`, `pad` some times, `after`.
+
+    An engine whose card names the same processor turns the pads into what it sees.
+    """
+
+    name: str
+    revision: str
+    kinds: tuple[str, ...] = ("image",)
+    """Of "image", "audio", "document"."""
+    before: str = ""
+    pad: str
+    """Spells one token of the vocabulary."""
+    after: str = ""
 
     @abstractmethod
-    def length(self, kind: str, head: bytes) -> int:
-        """Placeholder tokens. Raises RequestError for a format it does not know."""
+    def length(self, kind: str, data: bytes) -> int:
+        """How many pads, from the header alone. Raises RequestError for what it cannot read."""
 
 
 ReasoningStyle: TypeAlias = Literal["auto", "none", "think", "implicit"]

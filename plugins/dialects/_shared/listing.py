@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from tokenwire.core.factory import Factory, NoSettings, Services
 from tokenwire.core.ports.dialect import Dialect, ParserMaker
 from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
@@ -43,6 +45,8 @@ def _parser(families: FamilyMap, name: str) -> Callable[..., ParserMaker]:
 
 def _dialect(families: FamilyMap, name: str) -> Callable[..., Dialect]:
     def build(settings: NoSettings, services: Services) -> Dialect:
-        return families()[name].dialect(name)
+        from tokenwire.plugins.dialects._shared.qwen_vl import media_of
+
+        return replace(families()[name].dialect(name), media=media_of(services.checkpoint))
 
     return build

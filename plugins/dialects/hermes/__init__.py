@@ -11,6 +11,7 @@ from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
 from tokenwire.plugins.dialects.hermes.build import (
     build_hermes,
     build_hermes_parser,
+    build_qwen_vl,
     build_template,
     build_think,
     build_think_parser,
@@ -34,5 +35,6 @@ def register_parsers() -> Iterable[Factory[ParserMaker]]:
 def register_dialects() -> Iterable[Factory[Dialect]]:
     return [
         Factory("hermes", NoSettings, build_hermes, "Hermes, Qwen2.5, Qwen3"),
+        Factory("qwen_vl", NoSettings, build_qwen_vl, "Qwen2-VL, Qwen2.5-VL"),
         Factory("think", NoSettings, build_think, "reasoning in think blocks, no tools"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tokenwire.core import blocks
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.tokenizer import Vocabulary
-from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard
+from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard, MediaProcessor
 from tokenwire.plugins.engines.mock.engine import MockEngine
 from tokenwire.plugins.engines.mock.lines import Repertoire
 from tokenwire.plugins.engines.mock.settings import MockSettings
@@ -46,6 +46,7 @@ def make_card(
         block_size=settings.block_size,
         hash_root=root.hex() if settings.kv_blocks else "",
         adapters=adapters,
+        media=MediaProcessor(*settings.media.split("@", 1)) if settings.media else None,
         capabilities=tuple(each for each in CAN if each not in lacks),
         credit_cap=settings.credit_cap,
     )

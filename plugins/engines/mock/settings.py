@@ -44,6 +44,8 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     credit_cap: Size = 1024
     adapters: tuple[str, ...] = ()
     """LoRA adapters that it pretends to have: "NAME" or "NAME@REVISION"."""
+    media: str = ""
+    """Pictures that it pretends to see: "NAME@REVISION" of a media processor. Empty: none."""
     without: tuple[str, ...] = ()
     """Capabilities that it does not declare, and therefore refuses."""
     error_at: Count | None = None
@@ -58,6 +60,8 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How long it then stays away."""
 
     def __post_init__(self) -> None:
+        if self.media and "@" not in self.media:
+            raise ValueError(f"media: wanted NAME@REVISION, got {self.media[:64]!r}")
         for name in self.without:
             if not is_capability(name):
                 raise ValueError(

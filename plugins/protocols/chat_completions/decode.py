@@ -14,6 +14,7 @@ from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ResponseFormat,
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.plugins.protocols.chat_completions.call import FetchingCall, needs_of
 from tokenwire.plugins.protocols.chat_completions.schema import (
     REQUEST_FIELDS,
     Request,
@@ -55,9 +56,12 @@ def decode_call(body: bytes) -> Call:
     ignored = Ignored()
     raw_messages = given["messages"]
     assert isinstance(raw_messages, list)
-    return Call(
+    dialogue = _dialogue(request, raw_messages, body, ignored)
+    needs = dict.fromkeys(need for turn in dialogue.turns for need in needs_of(turn.parts))
+    kind = FetchingCall if needs else Call
+    return kind(
         model=request.model,
-        dialogue=_dialogue(request, raw_messages, body, ignored),
+        dialogue=dialogue,
         sampling=_sampling(request),
         stopping=_stopping(request),
         output=_output(request, ignored),
@@ -70,6 +74,7 @@ def decode_call(body: bytes) -> Call:
         extra=ignored.unknown(given, REQUEST_FIELDS, "")
         | _own(request)
         | _more_options(request, ignored),
+        needs=tuple(needs),
         ignored=ignored.paths,
         unknown=ignored.unknown_paths,
     )

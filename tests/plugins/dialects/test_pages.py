@@ -7,7 +7,7 @@ from tokenwire.core.host import Host
 
 
 def test_the_pages_of_the_first_families_say_what_is_installed() -> None:
-    check_dialects_page("hermes", ("hermes", "think"))
+    check_dialects_page("hermes", ("hermes", "qwen_vl", "think"))
     check_dialects_page("plain", ("plain",))
 
 
