@@ -1,0 +1,1 @@
+"""Guards: who may come in, and as whom."""
