@@ -12,16 +12,16 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Final, final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tokenwire.core.call import Identity
 from tokenwire.core.errors import ConfigError, ErrorKind, RequestError
 from tokenwire.core.ports.guard import Guard
-from tokenwire.core.secrets import SecretWatch
+from tokenwire.core.secrets import Secret, SecretWatch
 from tokenwire.core.wire import HttpRequest
-from tokenwire.plugins.guards.api_keys.settings import Settings
 
-__all__ = ("ApiKeys",)
+__all__ = ("ApiKeys", "Settings")
 
 log = logging.getLogger("tokenwire.guards.api_keys")
 
@@ -29,7 +29,26 @@ SHORTEST: Final = 16
 """Bytes of a key: shorter ones can be guessed."""
 LOOK_S: Final = 10.0
 """How often files are looked at, at most."""
+NOBODY: Final = Identity().tenant
 WHERE: Final = "send it as `Authorization: Bearer KEY` or as `x-api-key: KEY`"
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """No keys: everybody comes in, and all are one tenant."""
+
+    keys: Mapping[str, tuple[Secret, ...]] = {}
+    """By tenant, `env:NAME` or `file:PATH`; several, so that a client can change from one to the
+    next. A file is read again once it has changed."""
+
+    def __post_init__(self) -> None:
+        for tenant, keys in self.keys.items():
+            if not tenant or tenant == NOBODY:
+                raise ValueError(
+                    f"keys: wanted the name of a tenant, got {tenant!r}, which stands for all that"
+                    " have none"
+                )
+            if not keys:
+                raise ValueError(f"keys.{tenant}: wanted at least one key, got none")
 
 
 @final

@@ -18,8 +18,7 @@ from tokenwire.core.ports.guard import Guard
 from tokenwire.core.secrets import Secret
 from tokenwire.core.testing.client import LocalClient, Response
 from tokenwire.core.wire import HttpRequest
-from tokenwire.plugins.guards.api_keys.guard import LOOK_S, ApiKeys
-from tokenwire.plugins.guards.api_keys.settings import Settings
+from tokenwire.plugins.guards.api_keys.guard import LOOK_S, ApiKeys, Settings
 
 OURS, THEIRS, NEXT = "key-of-team-a-0001", "key-of-team-b-0001", "key-of-team-a-0002"
 ENVIRON = {"A": OURS, "B": THEIRS}
