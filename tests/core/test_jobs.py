@@ -28,6 +28,7 @@ TOKENIZER = Host().tokenizers.build("bytes", {}, lone_services())
 BOS, EOS, PAD = 256, 257, 258
 ALL = (
     "logprobs",
+    "prompt_logprobs",
     "logit_bias",
     "allowed_ids",
     "penalties",

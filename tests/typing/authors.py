@@ -115,7 +115,7 @@ def queries(query: Count | ListModels | GetModel, result: QueryResult) -> None:
         assert_type(result, int)
     elif isinstance(result, ModelInfo):
         assert_type(result.context_length, int)
-    else:
+    elif isinstance(result, tuple):
         assert_type(result, tuple[ModelInfo, ...])
 
 
