@@ -17,7 +17,7 @@ from msgspec import Struct
 
 __all__ = ("LiveServer", "live_server")
 
-STARTS_WITHIN_S = 60.0
+STARTS_WITHIN_S = 180.0
 COMMAND = Path(sys.executable).with_name("tokenwire")
 
 

@@ -62,6 +62,8 @@ class HarmonyTemplate(Template):
 
     source = "harmony 1"
 
+    variables = ("model_identity", "reasoning_effort")
+
     def __init__(self, settings: TemplateSettings | None = None) -> None:
         self._settings = settings or TemplateSettings()
 

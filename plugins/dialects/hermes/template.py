@@ -45,6 +45,7 @@ class ChatmlTemplate(Template):
 
     source = "chatml 1"
     is_open_ended = True
+    variables = ()
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         if not dialogue.turns:

@@ -98,6 +98,9 @@ class ChatCompletions(Codec):
         "messages[].content[].document": "messages[].content[].file",
         "messages[].content[].image": "messages[].content[].image_url",
         "reasoning_budget": "thinking_token_budget",
+        "reasoning_mode": "thinking",
+        "template_args": "chat_template_kwargs",
+        "template_args.documents": "documents",
         "tools[].strict": "tools[].function.strict",
     }
 

@@ -110,6 +110,8 @@ class MessagesCodec(Codec):
     words: ClassVar[Mapping[str, str]] = {
         "cache_markers": "cache_control",
         "reasoning_budget": "thinking.budget_tokens",
+        "reasoning_effort": "output_config.effort",
+        "reasoning_mode": "thinking.type",
         "response_format": "output_config.format",
     }
 

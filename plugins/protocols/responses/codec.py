@@ -141,6 +141,7 @@ class Responses(Codec):
         "messages[].content[].audio": "input[].content[].input_audio",
         "messages[].content[].document": "input[].content[].input_file",
         "messages[].content[].image": "input[].content[].input_image",
+        "reasoning_effort": "reasoning.effort",
         "response_format": "text.format",
         "tools[].strict": "tools[].function.strict",
     }

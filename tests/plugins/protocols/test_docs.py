@@ -79,6 +79,7 @@ BLOCKS = {
     "tool_result": {"tool_use_id": "t"},
     "thinking": {"thinking": "t"},
     "redacted_thinking": {"data": "x"},
+    "tool_reference": {"tool_name": "a"},
 }
 
 
