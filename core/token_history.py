@@ -109,6 +109,8 @@ class TokenHistory:
         self._max_bytes = max_bytes
         self._calls = StoreCalls(lookup_s)
         self._unwritten: deque[tuple[str, Mapping[str, bytes]]] = deque()
+        self._waiting = 0
+        """Bytes of `_unwritten`: a store that hangs must not cost more than what is kept here."""
         self._is_writing = False
         self._near: OrderedDict[tuple[str, str], bytes] = OrderedDict()
         self._size = 0
@@ -154,8 +156,9 @@ class TokenHistory:
         values = {key: data, place.last(kept.digests): key.encode()}
         for name, value in values.items():
             self._remember((namespace, name), value)
-        if len(self._unwritten) < MOST_UNWRITTEN:
+        if len(self._unwritten) < MOST_UNWRITTEN and self._waiting < self._capacity:
             self._unwritten.append((namespace, values))
+            self._waiting += sum(map(len, values.values()))
         if not self._is_writing:
             self._is_writing = self._calls.leave(self._write)
 
@@ -165,6 +168,7 @@ class TokenHistory:
         try:
             for _ in range(len(self._unwritten)):
                 namespace, values = self._unwritten.popleft()
+                self._waiting -= sum(map(len, values.values()))
                 with suppress(StoreError):
                     # Why in this order: the last record is only pointed to once it is there.
                     for name, value in values.items():
@@ -175,6 +179,7 @@ class TokenHistory:
     async def close(self) -> None:
         """Ends what is under way beside requests. A second call does nothing."""
         self._unwritten.clear()
+        self._waiting = 0
         await self._calls.close()
 
     def _remember(self, key: tuple[str, str], data: bytes) -> None:

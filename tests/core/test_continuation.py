@@ -381,3 +381,22 @@ def test_an_edited_answer_leaves_the_ids_before_it_as_they_were(tokenizer):
         assert model.decode(new.ids) == new.text
 
     run(check())
+
+
+def test_a_store_that_hangs_is_given_no_more_than_is_kept_here(tokenizer):
+    class Hangs(Lost):
+        async def set(self, namespace, key, value, *, ttl_s=None):
+            await asyncio.sleep(3600)
+
+    async def check():
+        model = Model(tokenizer, store=Hangs())
+        history = model.continuation._history
+        history._capacity = 20_000
+        for number in range(60):
+            asked = Dialogue((Turn("user", (Text(f"{number} " + "word " * 200),)),))
+            await model.answered(asked, "Hello!")
+            await asyncio.sleep(0)
+        assert 0 < history._waiting < 2 * history._capacity
+        await history.close()
+
+    run(check())
