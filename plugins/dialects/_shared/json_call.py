@@ -2,8 +2,10 @@
 
 A call is announced when its name is certain; its arguments go out as they were written, while they
 come. Where the name stands behind the arguments, these wait for it. The call ends where its JSON
-does. A null for the arguments, or none, is `{}`. What several calls behind one marker have between
-them (commas, brackets, a brace too many) is skipped, and so is the end marker.
+does. A null for the arguments, or none, is `{}`; but where none came and an object or a list stood
+under a key without meaning, the call is incomplete: nobody knows its arguments. What several calls
+behind one marker have between them (commas, brackets, a brace too many) is skipped, and so is the
+end marker.
 """
 
 from __future__ import annotations
@@ -52,6 +54,8 @@ class Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     held: str
     is_started: bool
     wrote: Wrote
+    has_other: bool
+    """An object or a list stood under a key that has no meaning."""
 
 
 def json_calls(shape: JsonShape) -> ReaderMaker:
@@ -70,8 +74,8 @@ class JsonCallReader(CallReader):
 
     kind: ClassVar[str] = "json"
     __slots__ = (
-        "_call_id", "_cursor", "_depth", "_key", "_marks", "_place", "_shape", "_tools", "_waiting",
-        "_word", "_wrote", "held", "is_started", "is_whole",
+        "_call_id", "_cursor", "_depth", "_has_other", "_key", "_marks", "_place", "_shape",
+        "_tools", "_waiting", "_word", "_wrote", "held", "is_started", "is_whole",
     )  # fmt: skip
 
     def __init__(self, shape: JsonShape, marks: Tags, tools: tuple[ToolSpec, ...]) -> None:
@@ -91,6 +95,7 @@ class JsonCallReader(CallReader):
         self._depth = 0
         self._cursor = JsonCursor()
         self._wrote: Wrote = ""
+        self._has_other = False
         self.is_started = False
         self.is_whole = False
 
@@ -207,6 +212,7 @@ class JsonCallReader(CallReader):
         elif key in shape.ids and character == '"':
             self._begin("id")
         else:
+            self._has_other = self._has_other or character in "{["
             self._begin("other")
         return at, None
 
@@ -274,9 +280,11 @@ class JsonCallReader(CallReader):
     def _finish(self, at: int, base: int, emit: Emitter) -> tuple[int, Outcome | None]:
         if not self.is_started:
             return at, Outcome.BROKEN
-        if self._wrote == "":
+        # Why incomplete: what may be the arguments stands under a name that nobody knows.
+        is_lost = self._wrote == "" and self._has_other
+        if self._wrote == "" and not is_lost:
             emit.arguments("{}", base + at)
-        emit.close()
+        emit.close(is_complete=not is_lost)
         self._renew()
         self._place = "after"
         return at, None
@@ -284,7 +292,7 @@ class JsonCallReader(CallReader):
     def save(self) -> object:
         return msgspec.to_builtins(Saved(
             self._place, self._key, self._word, self._waiting, self._call_id, self._depth,
-            self._cursor.save(), self.held, self.is_started, self._wrote,
+            self._cursor.save(), self.held, self.is_started, self._wrote, self._has_other,
         ))  # fmt: skip
 
     def restore(self, state: Any) -> None:
@@ -293,4 +301,5 @@ class JsonCallReader(CallReader):
         self._waiting, self._wrote, self._call_id = was.waiting, was.wrote, was.call_id
         self._depth, self.held, self.is_started = was.depth, was.held, was.is_started
         self.is_whole = was.wrote == "all"
+        self._has_other = was.has_other
         self._cursor.restore(was.cursor)

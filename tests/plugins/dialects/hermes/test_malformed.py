@@ -63,6 +63,8 @@ def test_a_call_behind_a_broken_one_is_read() -> None:
         ('<tool_call>{"arguments": {"a": 1}, "name": "f"}</tool_call>', [F]),
         ('<tool_call>{"name": "f", "arguments": {"a": 1}, "arguments": {}}</tool_call>', [F]),
         ('<tool_call>{"name": "\\u0066", "arguments": {"a": 1}}</tool_call>', [F]),
+        ('<tool_call>{"name": "f", "argumnts": {"a": 1}}', [call("f", "", complete=False)]),
+        ('<tool_call>{"name": "f", "index": 1}', [call("f", "{}")]),
         ('<tool_call>{"\\ud800": 1, "name": "f", "arguments": {"a": 1}}</tool_call>', [F]),
     ],
 )
