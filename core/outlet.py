@@ -81,7 +81,7 @@ class Outlet:
         return self.at + len(self._ids)
 
     def plain(self, ids: TokenIds) -> TokenDelta | None:
-        """The delta of ids, where there is nothing else to say of them, and nothing waits or has to;
+        """The delta of ids, where there is nothing else to say of them and nothing waits;
         None: `put` them."""
         credit = self._allowance.tokens
         if not (self.is_started and ids) or self._ids:

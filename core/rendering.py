@@ -157,6 +157,8 @@ class Renderer:
         if read is None:
             return ()
         unread = [f"template_args.{key}" for key in dialogue.template_args if key not in read]
+        if dialogue.tools and "tools" not in read:
+            unread.append("tools")
         asked = dialogue.reasoning
         if asked.effort not in (None, "none") and not any(name in read for name in EFFORTS):
             unread.append("reasoning_effort")

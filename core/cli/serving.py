@@ -99,7 +99,7 @@ def choose(
 def default_config(folder: Path) -> Config:
     """The model `mock`, and `smollm2` where its tokenizer is in `folder`; both on the mock."""
     mock = PluginUse("mock")
-    models = [ModelConfig("mock", mock, tokenizer=PluginUse("bytes"), dialect="plain")]
+    models = [ModelConfig("mock", mock, tokenizer=PluginUse("bytes"), dialect="hermes")]
     path = folder / SMOLLM2
     if path.is_file():
         tokenizer = PluginUse("hf", {"path": str(path)})

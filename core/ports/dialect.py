@@ -37,7 +37,7 @@ class Template(ABC):
     source: str = ""
     """What the fingerprint is taken over; "" where the template is code (then its version)."""
     variables: Collection[str] | None = None
-    """What it reads beside turns and tools: keys of `Dialogue.template_args`, and names by which
+    """What it reads beside turns: "tools", keys of `Dialogue.template_args`, and names by which
     reasoning settings are told ("reasoning_effort", "enable_thinking"). None: nobody knows."""
     is_open_ended: ClassVar[bool] = False
     """Whether it can leave out the beginning of the answer (`Dialogue.generation_prompt`)."""

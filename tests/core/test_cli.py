@@ -446,7 +446,7 @@ def test_serve_without_a_file_serves_mock_and_what_was_fetched(run, served, tmp_
     folder.mkdir(parents=True)
     (folder / "tokenizer.json").write_text("{}")
     assert run("serve")[0] == 0
-    mock = ModelConfig("mock", PluginUse("mock"), PluginUse("bytes"), dialect="plain")
+    mock = ModelConfig("mock", PluginUse("mock"), PluginUse("bytes"), dialect="hermes")
     smollm2 = ModelConfig(
         "smollm2",
         PluginUse("mock"),

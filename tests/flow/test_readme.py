@@ -45,7 +45,7 @@ def test_everything_in_it_is_tried() -> None:
     tried = [block for _, block in (*CURLS, *SNIPPETS, *of(".venv/bin/tokenwire"))]
     rest = [block for _, block in blocks() if block not in tried]
     assert rest == ["make serve", "make test", "make serve-real"]
-    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (11, 2, 4)
+    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (12, 2, 4)
     makefile = (ROOT / "Makefile").read_text()
     for block in rest:
         assert f"\n{block.removeprefix('make ')}: " in makefile
@@ -55,7 +55,7 @@ def test_everything_in_it_is_tried() -> None:
 def server(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """What `make serve` serves, and deploy/mock-scripts.yaml beside it."""
     models = [
-        {"name": "mock", "engine": "mock", "tokenizer": "bytes", "dialect": "plain"},
+        {"name": "mock", "engine": "mock", "tokenizer": "bytes", "dialect": "hermes"},
         {"name": "smollm2", "engine": "mock", "tokenizer": str(smollm2 / "tokenizer.json")},
         *SCRIPTED,
     ]
@@ -92,6 +92,8 @@ def test_its_curl_commands_are_answered(server: LiveServer, block: str) -> None:
     else:
         assert named is not None
         assert (answer.get("message") or answer)["model"] == named.group(1)
+    if "tool_choice" in block:
+        assert answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "weather"
     if named is not None and named.group(1) == "script":
         assert answer["choices"][0]["message"]["content"] == "Hello there"
 

@@ -12,8 +12,9 @@ from tokenwire.core.config import PluginUse
 
 HEADER = "x-tokenwire-ignored"
 SILENT = "{% for m in messages %}{{ m.content }}{% endfor %}"
-READS = "{{ reasoning_effort }}{{ documents }}{{ colour }}" + SILENT
+READS = "{{ reasoning_effort }}{{ documents }}{{ colour }}{{ tools }}" + SILENT
 
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 ASKED: list[tuple[str, dict[str, Any], str]] = [
     ("chat_completions", {"reasoning_effort": "high"}, "reasoning_effort"),
     ("chat_completions", {"documents": [{"text": "a"}]}, "documents"),
@@ -22,6 +23,7 @@ ASKED: list[tuple[str, dict[str, Any], str]] = [
         {"chat_template_kwargs": {"colour": "red"}},
         "chat_template_kwargs.colour",
     ),
+    ("chat_completions", {"tools": [TOOL]}, "tools"),
     ("messages", {"output_config": {"effort": "high"}}, "output_config.effort"),
 ]
 

@@ -62,7 +62,7 @@ class HarmonyTemplate(Template):
 
     source = "harmony 1"
 
-    variables = ("model_identity", "reasoning_effort")
+    variables = ("model_identity", "reasoning_effort", "tools")
 
     def __init__(self, settings: TemplateSettings | None = None) -> None:
         self._settings = settings or TemplateSettings()

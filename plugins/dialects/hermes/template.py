@@ -45,7 +45,7 @@ class ChatmlTemplate(Template):
 
     source = "chatml 1"
     is_open_ended = True
-    variables = ()
+    variables = ("tools",)
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         if not dialogue.turns:

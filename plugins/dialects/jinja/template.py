@@ -51,7 +51,8 @@ class JinjaTemplate(Template):
         self.source = source
         self._settings = settings
         self._tokens = dict(special_tokens or {})
-        self._compiled, self.variables = _compile(source)
+        self._compiled, self._read = _compile(source)
+        self.variables = self._read
         self.habits = self._find_habits()
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
@@ -122,7 +123,7 @@ class JinjaTemplate(Template):
                 raise RequestError(f"the template argument {name!r} cannot be set by a request")
         return {
             "strftime_now": strftime_now,
-            **reasoning_variables(dialogue.reasoning, self.variables),
+            **reasoning_variables(dialogue.reasoning, self._read),
             # Why a copy: a template may append to a list.
             **deepcopy(dict(dialogue.template_args)),
         }

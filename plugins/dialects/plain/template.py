@@ -20,7 +20,7 @@ class PlainTemplate(Template):
 
     source = "plain 1"
     is_open_ended = True
-    variables = ()
+    variables = ("tools",)
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:
         return Segments(tuple(s for s in _segments(dialogue) if s.text))
