@@ -39,7 +39,7 @@ def add(app: App, shell: Shell) -> None:
         *,
         protocol: str = "chat_completions",
         model: str | None = None,
-        url: str = "http://127.0.0.1:8080",
+        url: str | None = None,
         max_tokens: int = 1024,
     ) -> int:
         """Ask a running server, and show the answer as it comes.
@@ -53,11 +53,15 @@ def add(app: App, shell: Shell) -> None:
         model
             Default: the first that the server has.
         url
-            The server.
+            The server. Default: this machine's, at TOKENWIRE_SERVER_PORT or 8080.
         max_tokens
             How long the answer may get.
         """
         import httpx
+
+        if url is None:
+            # Why only the port: the host is what a server listens on, which may be every address.
+            url = f"http://127.0.0.1:{shell.environ.get('TOKENWIRE_SERVER_PORT') or 8080}"
 
         codec = client_of(shell.host(), protocol)
         try:

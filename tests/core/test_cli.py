@@ -652,6 +652,12 @@ def test_call_without_models_or_server(talk, server):
     assert "is a server there?" in err
 
 
+def test_call_finds_the_server_where_the_environment_puts_it(talk, server, monkeypatch):
+    monkeypatch.setenv("TOKENWIRE_SERVER_PORT", server.url.rpartition(":")[2])
+    server.events = wire("chat_completions", *PARIS, *END)
+    assert talk() == (0, "Paris [b]é\n", "")
+
+
 def test_call_needs_a_protocol_that_can_ask(talk):
     code, _, err = talk("--protocol", "models")
     assert code == 2
