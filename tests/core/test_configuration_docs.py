@@ -108,11 +108,15 @@ def test_types_and_defaults_are_those_of_the_structs(heading):
         assert meaning.endswith("."), field.name
 
 
+MODEL = "models: [{name: m, engine: mock, tokenizer: bytes, dialect: plain}]\n"
+
+
 def test_the_examples_load():
     examples = re.findall(r"^```(yaml|toml)\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-    assert len(examples) == 2
+    assert len(examples) == 3
     for syntax, example in examples:
-        parse(example, f"docs.{syntax}", {})
+        beside = "" if "models" in example or "inference" in example else MODEL
+        parse(example + beside, f"docs.{syntax}", {})
 
 
 def test_every_environment_variable_is_named():

@@ -10,17 +10,17 @@ end marker.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Literal, TypeAlias, final
+from typing import Any, ClassVar, Final, final
 
 import msgspec
-from msgspec import Struct
 
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.format import ReaderMaker
+from tokenwire.plugins.dialects._shared.json_saved import Place, Saved, Wrote
 from tokenwire.plugins.dialects._shared.json_shape import JsonShape
-from tokenwire.plugins.dialects._shared.json_stream import CursorState, JsonCursor, string_text
+from tokenwire.plugins.dialects._shared.json_stream import JsonCursor, string_text
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
 
 __all__ = ("MAX_HEADER", "JsonCallReader", "json_calls")
@@ -31,31 +31,6 @@ MAX_HEADER: Final = 65_536
 MAX_KEY: Final = 256
 """Characters of a key of an announced call that are kept, and again of the piece they end in."""
 NULL: Final = "null"
-
-Place: TypeAlias = Literal[
-    "open", "member", "colon", "value", "key", "name", "id", "arguments", "other", "after"
-]
-"""In a call's JSON; `after`: behind it."""
-Wrote: TypeAlias = Literal["", "part", "all"]
-"""How much of a call's arguments went out."""
-
-
-class Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """As msgspec's `convert` gives it back."""
-
-    place: Place
-    key: str
-    word: str
-    waiting: str
-    """Arguments before their name."""
-    call_id: str | None
-    depth: int
-    cursor: CursorState
-    held: str
-    is_started: bool
-    wrote: Wrote
-    has_other: bool
-    """An object or a list stood under a key that has no meaning."""
 
 
 def json_calls(shape: JsonShape) -> ReaderMaker:
