@@ -53,6 +53,7 @@ def test_an_answer_is_read_however_it_is_cut(template, answer, parts) -> None:
     assert read(answer, maker=maker(template), tools=TOOLS) == parts
 
 
+@pytest.mark.torch  # Why: transformers comes with the same extra.
 @pytest.mark.parametrize(("template", "answer", "parts"), ANSWERS)
 def test_transformers_reads_the_same(template, answer, parts) -> None:
     chat_parsing = pytest.importorskip("transformers.utils.chat_parsing")

@@ -41,6 +41,7 @@ def oracle() -> Callable[..., tuple[int, int]]:
     return found
 
 
+@pytest.mark.torch  # Why: transformers comes with the same extra.
 def test_the_rule_is_the_published_one() -> None:
     resize = oracle()
 
