@@ -11,6 +11,7 @@ import gc
 import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -51,6 +52,7 @@ def settle_heap() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    sys.setswitchinterval(0.001)
 
 
 class Shape(Struct, frozen=True):

@@ -21,6 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
+from gateway_parts import settle_heap
 
 from tokenwire.core.config import Config, ModelConfig, PluginUse
 from tokenwire.core.testing.client import LocalClient, Recording
@@ -40,6 +41,7 @@ def main() -> None:
     tokenizer = str((Path(options.model) / "tokenizer.json").resolve())
     model = ModelConfig("bench", engine, PluginUse("hf", {"path": tokenizer}), dialect="hermes")
     with LocalClient(Config(models=(model,))) as client:
+        settle_heap()
         client.run(_measure(client.deployment.flow.handle, options))
 
 

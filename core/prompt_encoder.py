@@ -21,7 +21,7 @@ from tokenwire.core.token_ids import TokenIds
 
 __all__ = ("CHUNK", "Encoding", "PromptEncoder", "turn_mark")
 
-CHUNK = 16_384
+CHUNK = 4_096
 """Characters of a segment from which on it is cut at a break."""
 CACHED_CHARACTERS = 64 * 1024 * 1024
 ENTRY = 256

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 GC_EVERY = 20_000
 """New objects between two looks of the collector."""
+SWITCH_S = 0.001
+"""How long one thread may keep the interpreter while another waits for it."""
 GRACE_S = 2.0
 """What replies get to leave, after the calls behind them have ended or were aborted."""
 CUT_S = 0.5
@@ -84,6 +87,8 @@ async def live(
     where = url(listener)
     listener.listen(BACKLOG)
     _settle_heap()
+    # Why: long prompts are encoded in a thread, which the loop must not wait 5 ms for each time.
+    sys.setswitchinterval(SWITCH_S)
     serving = asyncio.create_task(server.serve(listener))
     sharing = asyncio.create_task(_share(metrics))
     on_started(Started(where, backend.models()))
