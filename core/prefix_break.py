@@ -50,7 +50,8 @@ CAUSES: Final[dict[Cause, str]] = {
     "reasoning_not_returned": "the client did not send the answer's reasoning back",
     "arguments_changed": "a call's name or arguments are not those that the model wrote",
     "answer_changed": "the assistant's text is not what the model wrote",
-    "tokenizer": "the text is the same, but for private code points that a client wrote",
+    "tokenizer": "the text is the same, but for private code points that a client wrote, "
+    "or special tokens that no part shows",
 }
 """What each means, for people."""
 

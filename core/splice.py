@@ -7,13 +7,15 @@ in its KV cache, also where encoding the text again would give other ids.
 
 "Reads as": the family's own parser makes the same parts of both, where arguments are compared as
 JSON values and white space around a part does not count. So nothing is spliced where the template
-leaves reasoning out, or where a client has changed a word.
+leaves reasoning out, or where a client has changed a word, or where the answer had special tokens
+that its parser dropped.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias, final
@@ -22,7 +24,7 @@ from msgspec import Struct
 
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.events import Started
+from tokenwire.core.events import Event, Started
 from tokenwire.core.fold import Part, fold
 from tokenwire.core.ports.dialect import ParserMaker, ParserSetup
 from tokenwire.core.prompt import Phase, Piece, Shields
@@ -116,10 +118,10 @@ class Splicer:
         """What an answer says."""
         setup = ParserSetup(phase=phase, tools=ask.tools, parse_tools=bool(ask.tools))
         parser = self._parser.parser(setup)
-        events = [Started(0)]
+        events: list[Event] = [Started(0)]
         for piece in pieces:
-            events += parser.push(piece)  # type: ignore[arg-type]
-        events += parser.flush()  # type: ignore[arg-type]
+            events += parser.push(piece)
+        events += parser.flush()
         return [_compared(part, ask.shields) for part in fold(events).choices[0].parts]
 
     def said(self, ask: Ask, answer: KeptAnswer, phase: Phase) -> list[Said]:
@@ -139,10 +141,11 @@ class Splicer:
             # Why not all of the turn: white space that the template adds is no id of the answer.
             return start + len(answer.text) if not turn[len(answer.text) :].strip() else None
         if answer.is_plain and turn.strip() == answer.text.strip():
-            return start + len(turn)
-        if self.said(ask, answer, phase) == self.rendered(ask, turn, phase):
-            return start + len(turn)
-        return None
+            return start + _said_end(turn, answer.text)
+        read, cut = self._read(TokenIds.from_le(answer.ids)), list(self._cut(turn))
+        if _adds_specials(read, cut) or self.parts(ask, read, phase) != self.parts(ask, cut, phase):
+            return None
+        return start + _said_end(turn, answer.text)
 
     def _read(self, ids: Sequence[int]) -> Sequence[Piece]:
         return self._pieces.detokenizer().pieces(ids)
@@ -157,6 +160,24 @@ class Splicer:
             at = match.end()
         if at < len(turn):
             yield Piece(turn[at:])
+
+
+def _said_end(turn: str, answer: str) -> int:
+    """Where in the turn the answer ends: white space that the template adds behind it ("x </s>") is
+    the prompt's."""
+    end = len(turn.rstrip())
+    own = answer[len(answer.rstrip()) :]
+    return end + len(own) if turn.startswith(own, end) else len(turn)
+
+
+def _adds_specials(read: Iterable[Piece], cut: Iterable[Piece]) -> bool:
+    """Whether special tokens stand in the answer that the turn does not have. A parser drops stray
+    ones, so nobody was shown them, and nobody would see them in the next prompt."""
+    return bool(_specials(read) - _specials(cut))
+
+
+def _specials(pieces: Iterable[Piece]) -> Counter[str]:
+    return Counter(piece.text for piece in pieces if piece.special)
 
 
 def _compared(part: Part, shields: Shields) -> Said:

@@ -170,6 +170,32 @@ def test_arguments_that_a_template_spaces_otherwise_are_the_same(tokenizer):
     run(check())
 
 
+def test_special_tokens_that_no_part_shows_do_not_go_on(tokenizer):
+    async def check():
+        model = Model(tokenizer)
+        stray = tokenizer.encode("<|im_start|>")
+        assert len(stray) == 1
+        ids = TokenIds([*model.spelled("Hel"), *stray, *model.spelled("lo!")])
+        await model.answered(HELLO, ids)
+        new = await model.prompt(after(HELLO, Text("Hello!")))
+        assert new.history.outcome == "diverged"
+        assert list(new.ids).count(stray[0]) == new.text.count("<|im_start|>")
+
+    run(check())
+
+
+def test_white_space_that_a_template_adds_behind_an_answer_stays(tokenizer):
+    async def check():
+        source = FAITHFUL.replace("m.content or '' ", "' ' + (m.content or '').strip() + ' ' ")
+        model = Model(tokenizer, source)
+        await model.answered(HELLO, "Hello!")
+        new = await model.prompt(after(HELLO, Text("Hello!")))
+        assert new.history.outcome == "spliced"
+        assert model.decode(new.ids).count("Hello! <|im_end|>") == 1
+
+    run(check())
+
+
 def test_any_choice_may_be_gone_on_from(tokenizer):
     async def check():
         model = Model(tokenizer)
