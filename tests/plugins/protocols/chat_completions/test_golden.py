@@ -1,13 +1,14 @@
-"""Goldens: whole replies as files, driven both ways. UPDATE_GOLDEN=1 writes them anew."""
+"""Whole replies as files, driven both ways; tests/goldens.py says how they are written."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests import goldens
+from tests.goldens import part
 from tokenwire.core.call import Call, Output
 from tokenwire.core.dialogue import Dialogue, Text, ToolSpec, Turn
 from tokenwire.core.errors import ErrorKind
@@ -18,28 +19,16 @@ from tokenwire.core.events import (
     PartDelta,
     PartEnd,
     PartStart,
-    Started,
     TokenLogprob,
     Usage,
 )
-from tokenwire.core.fold import fold
-from tokenwire.core.testing.codec_compare import normal
-from tokenwire.core.testing.codec_probe import forgive, reading
-from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.chat_completions.client import ChatClient
 from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
 
 FOLDER = Path(__file__).with_name("golden")
-STAMP = Stamp("req_1", 1_700_000_000.0, bytes(range(16)))
 ASKED = Call("m", Dialogue((Turn("user", (Text("x"),)),)), output=Output(stream=True))
 TOOLS = replace(ASKED, dialogue=replace(ASKED.dialogue, tools=(ToolSpec("get_tide"),)))
-read = reading(ChatClient())
-START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
-
-
-def part(kind, *pieces, choice=0, **start):
-    deltas = (PartDelta(choice, piece) for piece in pieces)
-    return (PartStart(choice, kind, **start), *deltas, PartEnd(choice))
+END = Usage(9, 5, 4, reasoning_tokens=2)
 
 
 TOKENS = (
@@ -81,28 +70,8 @@ CASES = {
 }
 
 
-def written(asked, events) -> bytes:
-    reply = ChatCompletions().reply(asked, STAMP)
-    return b"".join(reply.push(event) for event in (START, *events))
-
-
-def golden(name: str, data: bytes) -> bytes:
-    path = FOLDER / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_bytes(data)
-    return path.read_bytes()
-
-
 def both_ways(name, asked, events):
-    data = golden(name, written(asked, events))
-    assert written(asked, events) == data
-    got = fold(read(asked, [data[:100], data[100:]]), asked.output.n)
-    losses = ChatCompletions.losses
-    wanted = forgive(fold((START, *events), asked.output.n), got, losses)
-    if wanted.failed is None:
-        assert normal(wanted, losses) == normal(got, losses)
-    else:
-        assert got.failed == wanted.failed
+    goldens.both_ways(ChatCompletions(), ChatClient(), FOLDER / name, asked, events)
 
 
 @pytest.mark.parametrize("name", CASES)

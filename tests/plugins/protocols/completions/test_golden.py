@@ -1,13 +1,13 @@
-"""Goldens: whole replies as files, driven both ways. UPDATE_GOLDEN=1 writes them anew."""
+"""Whole replies as files, driven both ways; tests/goldens.py says how they are written."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from tests import goldens
 from tokenwire.core.call import Call, Output, RawPrompt
 from tokenwire.core.errors import ErrorKind
 from tokenwire.core.events import (
@@ -17,28 +17,21 @@ from tokenwire.core.events import (
     PartDelta,
     PartEnd,
     PartStart,
-    Started,
     TokenLogprob,
     Usage,
 )
 from tokenwire.core.fold import fold
-from tokenwire.core.testing.codec_compare import normal
-from tokenwire.core.testing.codec_probe import forgive, reading
-from tokenwire.core.wire import Stamp
 from tokenwire.plugins.protocols.completions.client import CompletionsClient
 from tokenwire.plugins.protocols.completions.codec import Completions
 from tokenwire.plugins.protocols.completions.decode import NO_DIALOGUE
 
 FOLDER = Path(__file__).with_name("golden")
-STAMP = Stamp("req_1", 1_700_000_000.0, bytes(range(16)))
 ASKED = Call("m", NO_DIALOGUE, prompts=(RawPrompt("x"),), output=Output(stream=True))
-read = reading(CompletionsClient())
-START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4)
+END = Usage(9, 5, 4)
 
 
 def part(*pieces, choice=0):
-    deltas = (PartDelta(choice, piece) for piece in pieces)
-    return (PartStart(choice, "text"), *deltas, PartEnd(choice))
+    return goldens.part("text", *pieces, choice=choice)
 
 
 def token(data, value, *top):
@@ -80,29 +73,8 @@ CASES = {
 }
 
 
-def written(asked, events) -> bytes:
-    reply = Completions().reply(asked, STAMP)
-    return b"".join(reply.push(event) for event in (START, *events))
-
-
-def golden(name: str, data: bytes) -> bytes:
-    path = FOLDER / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_bytes(data)
-    return path.read_bytes()
-
-
 def both_ways(name, asked, events):
-    data = golden(name, written(asked, events))
-    assert written(asked, events) == data
-    choices = len(asked.prompts) * asked.output.n
-    got = fold(read(asked, [data[:100], data[100:]]), choices)
-    losses = Completions.losses
-    wanted = forgive(fold((START, *events), choices), got, losses)
-    if wanted.failed is None:
-        assert normal(wanted, losses) == normal(got, losses)
-    else:
-        assert got.failed == wanted.failed
+    goldens.both_ways(Completions(), CompletionsClient(), FOLDER / name, asked, events)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -128,7 +100,7 @@ def test_the_best_candidates_are_sent():
             events += (Logprobs(choice, tokens), PartDelta(choice, str(choice)))
         events += (PartEnd(choice), Finished(choice, "stop"))
     body = CompletionsClient().reader(asked)
-    body.push(written(asked, (*events, END)))
+    body.push(goldens.written(Completions(), asked, (*events, END)))
     answer = fold(body.flush(), 2)
     assert [choice.parts[0].text for choice in answer.choices] == ["1", "2"]
     assert all(choice.logprobs is None for choice in answer.choices), "they were not asked for"

@@ -1,20 +1,19 @@
 """Whole requests and replies as files, each driven both ways.
 
 In golden/requests NAME.json is a body, NAME.call.json what it means; in golden/replies
-NAME.events.json is an answer, NAME.sse its stream, NAME.body.json its unary body. A codec that
-changes on purpose writes them anew, and the diff is reviewed:
-`TOKENWIRE_GOLDEN=write pytest tests/plugins/protocols/messages/test_golden.py`.
+NAME.events.json is an answer, NAME.sse its stream, NAME.body.json its unary body. tests/goldens.py
+says how they are written.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.goldens import check
 from tests.plugins.protocols.messages.plain import plain
 from tokenwire.core.call import Call
 from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage
@@ -23,7 +22,6 @@ from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.messages.client import BodyReader, StreamReader, request
 
 GOLDEN = Path(__file__).parent / "golden"
-WRITE = os.environ.get("TOKENWIRE_GOLDEN") == "write"
 REQUESTS = sorted(
     path for path in (GOLDEN / "requests").glob("*.json") if not path.stem.endswith(".call")
 )
@@ -50,12 +48,6 @@ def lean(value):
 
 def pretty(value: object) -> bytes:
     return msgspec.json.format(msgspec.json.encode(lean(value)), indent=2) + b"\n"
-
-
-def check(path: Path, data: bytes) -> None:
-    if WRITE:
-        path.write_bytes(data)
-    assert path.read_bytes() == data, f"{path.name} differs; write it anew if that is meant"
 
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.stem)

@@ -1,14 +1,14 @@
-"""Goldens: whole replies as files. UPDATE_GOLDEN=1 writes them anew."""
+"""Whole replies as files; tests/goldens.py says how they are written."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.goldens import check, part, written
 from tokenwire.core.call import Call
 from tokenwire.core.errors import ErrorKind
 from tokenwire.core.events import (
@@ -16,24 +16,16 @@ from tokenwire.core.events import (
     Failed,
     Finished,
     PartDelta,
-    PartEnd,
     PartStart,
-    Started,
     Usage,
 )
 from tokenwire.core.signing import Keyring
-from tokenwire.core.wire import HttpRequest, Stamp
+from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols.responses.codec import Responses
 
 FOLDER = Path(__file__).with_name("golden")
 CODEC = Responses(Keyring([b"k" * 16]))
-STAMP = Stamp("req_1", 1_700_000_000.0, bytes(range(16)))
-START, END = Started(9, 4, "0123456789abcdef" * 4), Usage(9, 5, 4, reasoning_tokens=2)
-
-
-def part(kind: Any, *pieces: str, **start: Any) -> tuple[Event, ...]:
-    deltas = (PartDelta(0, piece) for piece in pieces)
-    return (PartStart(0, kind, **start), *deltas, PartEnd(0))
+END = Usage(9, 5, 4, reasoning_tokens=2)
 
 
 CASES: Final[dict[str, tuple[dict[str, Any], tuple[Event, ...]]]] = {
@@ -67,8 +59,7 @@ def said(name: str, *, stream: bool) -> bytes:
     body = json.dumps({"model": "m", "input": "x", "stream": stream, **fields}).encode()
     asked = CODEC.decode(HttpRequest("POST", "/v1/responses", body=body))
     assert isinstance(asked, Call)
-    reply = CODEC.reply(asked, STAMP)
-    return b"".join(reply.push(event) for event in (START, *events))
+    return written(CODEC, asked, events)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -76,9 +67,4 @@ def said(name: str, *, stream: bool) -> bytes:
 def test_golden(name: str, *, stream: bool) -> None:
     if name == "failed" and not stream:
         return  # A unary reply is never given a failure.
-    path = FOLDER / f"{name}.{'sse' if stream else 'json'}"
-    data = said(name, stream=stream)
-    if os.environ.get("UPDATE_GOLDEN"):
-        FOLDER.mkdir(exist_ok=True)
-        path.write_bytes(data)
-    assert path.read_bytes() == data
+    check(FOLDER / f"{name}.{'sse' if stream else 'json'}", said(name, stream=stream))
