@@ -244,6 +244,14 @@ def cuttings(text: str) -> Iterator[list[str]]:
         yield [text[a:b] for a, b in zip((0, *cuts), (*cuts, len(text)), strict=True)]
 
 
+def edges(covered: Covered) -> Iterator[Turn]:
+    """Each kind of white space about what is said, where it is not declared to be taken off."""
+    for space in " \t\n":
+        said = f"{space}x{space}"
+        text, thought = said.strip(covered.trims), said.strip(covered.thought_trims)
+        yield turn_of(covered, thought, text, [])
+
+
 def over_answers(
     maker: ParserMaker, covered: Covered, check: Callable[[Turn, ParserSetup, str], None]
 ) -> None:
@@ -267,6 +275,10 @@ def rendered_turns_are_read_again(maker: ParserMaker, covered: Covered) -> None:
         exact = covered.exact and not covered.rewrites
         assert comparable(parts, exact=exact) == comparable(wanted_of(turn), exact=exact), text
 
+    if covered.turns is None:
+        for turn in edges(covered):
+            before, text = answer(template_of(covered), maker, covered, turn)
+            check(turn, setup_of(maker, covered, before), text)
     over_answers(maker, covered, check)
 
 

@@ -14,7 +14,7 @@ COVERED = [
     laws.Covered("NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use", thinks=False, speaks=False),
     laws.Covered("NousResearch-Hermes-3-Llama-3.1-8B-tool_use", thinks=False, speaks=False),
     laws.Covered("MiMo-VL", thinks=False),
-    laws.Covered("Bielik-11B-v3.0-Instruct"),
+    laws.Covered("Bielik-11B-v3.0-Instruct", trims=None, thought_trims=None),
     laws.Covered(
         "Reka-Edge",
         head="assistant: ",
