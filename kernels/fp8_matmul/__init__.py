@@ -1,0 +1,19 @@
+"""A linear layer whose weights are 8-bit floats, a scale for each block of 128 x 128."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tokenwire.kernels.op import REFERENCE, Implementation, Op
+
+__all__ = ("OPS",)
+
+
+def _reference() -> Callable[..., Any]:
+    from tokenwire.kernels.fp8_matmul.reference import fp8_matmul
+
+    return fp8_matmul
+
+
+OPS = (Op("fp8_matmul", (Implementation(REFERENCE, _reference),)),)

@@ -1,0 +1,66 @@
+"""Shared answers of `supports`: is Triton there, is the package, does the GPU suffice. No op."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from importlib.util import find_spec
+
+import torch
+
+from tokenwire.kernels.op import Signature
+
+__all__ = ("FLOATS", "FP8", "HALVES", "triton_reason", "vendor_reason")
+
+FLOATS = (torch.float32, torch.bfloat16, torch.float16)
+HALVES = (torch.bfloat16, torch.float16)
+FP8 = torch.float8_e4m3fn
+
+
+def triton_reason(
+    signature: Signature,
+    *,
+    dtypes: Collection[torch.dtype] = FLOATS,
+    minimum: tuple[int, int] = (8, 0),
+) -> str:
+    """Why a Triton kernel cannot serve this signature, or ""."""
+    if find_spec("triton") is None:
+        return "triton is not installed: pip install 'tokenwire[cuda]'"
+    if signature.dtype not in dtypes:
+        return f"no kernel for {_named(signature.dtype)}"
+    if signature.interpret:
+        if os.environ.get("TRITON_INTERPRET") != "1":
+            return "Triton's interpreter is off: start the process with TRITON_INTERPRET=1"
+        return ""
+    return _gpu_reason(signature, minimum)
+
+
+def vendor_reason(
+    package: str,
+    module: str,
+    signature: Signature,
+    *,
+    dtypes: Collection[torch.dtype] = HALVES,
+    minimum: tuple[int, int] = (8, 0),
+) -> str:
+    """Why a vendor's package (its name on PyPI, its module) cannot serve this signature, or ""."""
+    if find_spec(module) is None:
+        return f"{package} is not installed: pip install {package}"
+    if signature.dtype not in dtypes:
+        return f"{package} has no kernel for {_named(signature.dtype)}"
+    return _gpu_reason(signature, minimum)
+
+
+def _gpu_reason(signature: Signature, minimum: tuple[int, int]) -> str:
+    if signature.device != "cuda":
+        return f"needs a CUDA device, not '{signature.device}'"
+    if signature.capability is None:
+        return "the GPU's compute capability is unknown"
+    if signature.capability < minimum:
+        have, need = (".".join(map(str, pair)) for pair in (signature.capability, minimum))
+        return f"needs compute capability {need}, the GPU has {have}"
+    return ""
+
+
+def _named(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
