@@ -1,10 +1,11 @@
-"""What becomes of each field of each protocol on one model: codecs' tables and an engine's card
-put together. Pure; knows no wire."""
+"""What becomes of each field of each protocol on one model: codecs' tables, an engine's card and
+the model's dialect put together. Pure; knows no wire."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tokenwire.core.dialect_powers import DIALECT, DialectPowers
 from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.queries import FieldUse, ModelCapabilities
@@ -14,9 +15,15 @@ from tokenwire.core.tokens import EngineCard
 __all__ = ("capabilities_of", "use_of")
 
 
-def use_of(rule: FieldRule, card: EngineCard | None) -> FieldUse:
-    """The rule as it holds for an engine; without one (it loads) as the protocol means it."""
-    lacks = () if card is None else tuple(name for name in rule.needs if not card.can(name))
+def use_of(rule: FieldRule, card: EngineCard | None, powers: DialectPowers) -> FieldUse:
+    """The rule as it holds for a model; of an engine that loads still, anything is expected."""
+
+    def has(need: str) -> bool:
+        if need.startswith(DIALECT):
+            return powers.can(need)
+        return card is None or card.can(need)
+
+    lacks = tuple(need for need in rule.needs if not has(need))
     return FieldUse(rule.name, rule.otherwise if lacks else rule.how, rule.what, lacks)
 
 
@@ -27,6 +34,7 @@ def capabilities_of(
     dispatcher = model.dispatcher
     card = None if dispatcher is None else dispatcher.card
     dialect, why = model.dialect
+    powers = model.renderer.powers
     return ModelCapabilities(
         name=model.name,
         aliases=tuple(aliases),
@@ -38,7 +46,7 @@ def capabilities_of(
         engine=() if card is None else card.capabilities,
         is_ready=dispatcher is not None and dispatcher.status().ready,
         protocols={
-            codec.name: tuple(use_of(rule, card) for rule in codec.fields)
+            codec.name: tuple(use_of(rule, card, powers) for rule in codec.fields)
             for codec in codecs
             if codec.fields
         },

@@ -22,6 +22,10 @@ class FieldRule(Struct, frozen=True):
     what: str = ""
     """One plain sentence or less: its meaning, how it is emulated, why it is refused."""
     needs: tuple[str, ...] = ()
-    """Capabilities (`tokens.CAPABILITIES`, "grammar:KIND") that an engine must declare for it."""
+    """Capabilities (`tokens.CAPABILITIES`, "grammar:KIND") that an engine must declare for it, and
+    what the model's dialect must be able to do, as "dialect:" with: `tools` (its template shows
+    them and its parser reads their calls), `calls`, `call_grammar`, `documents`, `template_args`
+    (any variable that a request may set), `reasoning_effort`, `thinking`, `reasoning_block`,
+    `open_end`."""
     otherwise: How = "ignored"
-    """What becomes of it where an engine lacks one of `needs`."""
+    """What becomes of it where one of `needs` is lacking."""

@@ -126,7 +126,10 @@ class Lookups:
         prompts = await self._prompts(call, identity, stamp, spans=True)
         tokenizer = model.renderer.tokenizer
         each = tuple(spelled(tokenizer, prompt.ids) for prompt in prompts)
-        return RenderedCall(model.name, prompts, each, call.ignored)
+        unread = () if call.prompts else model.renderer.powers.unread(call.dialogue)
+        spell = self._codecs[query.request.protocol].spelled
+        ignored = dict.fromkeys((*call.ignored, *map(spell, unread)))
+        return RenderedCall(model.name, prompts, each, tuple(ignored))
 
     async def _prompts(
         self, call: Call, identity: Identity, stamp: Stamp, *, spans: bool = False

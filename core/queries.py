@@ -140,13 +140,13 @@ class Capabilities(Struct, frozen=True, tag="capabilities"):
 
 
 class FieldUse(Struct, frozen=True):
-    """A row of a protocol's table, with what this model's engine makes of it."""
+    """A row of a protocol's table, with what this model's engine and dialect make of it."""
 
     name: str
     how: How
     what: str = ""
     lacks: tuple[str, ...] = ()
-    """Capabilities that the engine would need and does not declare."""
+    """What the engine would have to declare, or the dialect to do ("dialect:...")."""
 
 
 class ModelCapabilities(Struct, frozen=True):

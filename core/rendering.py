@@ -16,6 +16,7 @@ from tokenwire.core import fingerprint
 from tokenwire.core.cache_marks import cache_marks
 from tokenwire.core.call import CacheMarker
 from tokenwire.core.custom_calls import as_functions
+from tokenwire.core.dialect_powers import DialectPowers
 from tokenwire.core.dialogue import Audio, Dialogue, Document, Image, Role, Text, ToolResult, Turn
 from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.history import lift_reasoning
@@ -32,9 +33,6 @@ from tokenwire.core.tokens import MediaItem
 
 __all__ = ("Rendered", "Renderer")
 
-EFFORTS: Final = ("reasoning_effort", "thinking_effort")
-SWITCHES: Final = ("enable_thinking", "thinking", "thinking_mode", "thinking_budget")
-"""Names by which published templates take reasoning settings."""
 SAMPLE_ROLES: Final[tuple[Role, ...]] = ("user", "assistant", "user")
 CONTROL: Final = re.compile(r"<[|\uff5c].*[|\uff5c]>")
 """Added tokens that steer a model though their vocabulary calls them plain (Qwen's for FIM)."""
@@ -72,6 +70,7 @@ class Renderer:
         self._template = template
         self._parser = parser
         self._model = model
+        self.powers = DialectPowers(template, parser)
         added = tokenizer.vocabulary.added
         special = (token.text for token in added if token.special or CONTROL.fullmatch(token.text))
         self._media = None if media is None else MediaParts(media, tokenizer, model=model)
@@ -150,22 +149,6 @@ class Renderer:
             return prompt
         segments = self.segments(rendered)
         return replace(prompt, spans=spans_of(segments, rendered.shields, ids, self.tokenizer))
-
-    def unread(self, dialogue: Dialogue) -> tuple[str, ...]:
-        """What the dialogue asks of the template and changes nothing in this model's prompt."""
-        read = self._template.variables
-        if read is None:
-            return ()
-        unread = [f"template_args.{key}" for key in dialogue.template_args if key not in read]
-        if dialogue.tools and "tools" not in read:
-            unread.append("tools")
-        asked = dialogue.reasoning
-        if asked.effort not in (None, "none") and not any(name in read for name in EFFORTS):
-            unread.append("reasoning_effort")
-        thinks = self._parser.reasoning_start or any(name in read for name in SWITCHES)
-        if asked.mode in ("on", "adaptive") and not thinks:
-            unread.append("reasoning_mode")
-        return tuple(unread)
 
     def segments(self, rendered: Rendered) -> Segments:
         """The text cut by origin, at the price of a second render."""

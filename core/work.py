@@ -66,14 +66,6 @@ class Work(Struct, frozen=True):
             and not self.planned.stop_strings
         )
 
-    def _spelled(self, name: str) -> str:
-        """As the protocol calls it."""
-        words = self.codec.words
-        field, dot, key = name.partition(".")
-        if field == "template_args" and name not in words:
-            return f"{words.get(field, field)}{dot}{key}"
-        return words.get(name, name)
-
     def started(self) -> CallStarted:
         return CallStarted(
             request_id=self.stamp.id,
@@ -91,8 +83,8 @@ class Work(Struct, frozen=True):
     def headers(self, *, is_cached: bool) -> tuple[tuple[str, str], ...]:
         """Of a reply that went well."""
         head = [*request_ids(self.stamp.id), ("x-tokenwire-fingerprint", self.prompt.fingerprint)]
-        unread = () if self.prompts else self.model.renderer.unread(self.call.dialogue)
-        unused = (self._spelled(name) for name in (*self.planned.ignored, *unread))
+        unread = () if self.prompts else self.model.renderer.powers.unread(self.call.dialogue)
+        unused = (self.codec.spelled(name) for name in (*self.planned.ignored, *unread))
         ignored = (*self.call.ignored, *unused)
         if ignored:
             head.append((IGNORED_HEADER, _listed(ignored)))

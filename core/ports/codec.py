@@ -132,6 +132,13 @@ class Codec(ABC):
     words: ClassVar[Mapping[str, str]] = {}
     """What of a call an engine could not use -> the name of its field on this wire."""
 
+    def spelled(self, name: str) -> str:
+        """The name on this wire of what is called `name` in a call."""
+        field, dot, key = name.partition(".")
+        if field == "template_args" and name not in self.words:
+            return f"{self.words.get(field, field)}{dot}{key}"
+        return self.words.get(name, name)
+
     @abstractmethod
     def decode(self, request: HttpRequest) -> Call | Query:
         """The request's meaning; raises RequestError that names field and reason."""

@@ -37,8 +37,9 @@ class Template(ABC):
     source: str = ""
     """What the fingerprint is taken over; "" where the template is code (then its version)."""
     variables: Collection[str] | None = None
-    """What it reads beside turns: "tools", keys of `Dialogue.template_args`, and names by which
-    reasoning settings are told ("reasoning_effort", "enable_thinking"). None: nobody knows."""
+    """What it reads beside turns: "tools", keys of `Dialogue.template_args` that a request may set,
+    and names by which reasoning settings are told ("reasoning_effort", "enable_thinking"). None:
+    nobody knows."""
     is_open_ended: ClassVar[bool] = False
     """Whether it can leave out the beginning of the answer (`Dialogue.generation_prompt`)."""
 
@@ -124,6 +125,8 @@ class ParserMaker(ABC):
     reasoning_start: str = ""
     reasoning_end: str = ""
     """Of a reasoning block; "" where the family has none."""
+    reads_calls: bool = True
+    """Whether its parsers find calls of tools; False: what the model writes is all text."""
 
     @abstractmethod
     def parser(self, setup: ParserSetup) -> Parser:

@@ -47,6 +47,7 @@ class FormatMaker(ParserMaker):
         self._is_implicit = reasoning == "implicit"
         self._grammar = grammar
         self._tables = tables = Tables(format)
+        self.reads_calls = bool(tables.starts)
         self.stop_strings = tuple(stop_strings)
         self.reasoning_start, self.reasoning_end = format.think, format.think_end
         self.markers = tuple(dict.fromkeys((*markers, *tables.parts)))

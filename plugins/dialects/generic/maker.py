@@ -22,6 +22,7 @@ class GenericMaker(ParserMaker):
 
     def __init__(self, template: ResponseTemplate, *, reasoning: ReasoningStyle = "auto") -> None:
         self._tables = tables = Tables(template, thinks=reasoning != "none")
+        self.reads_calls = "call" in tables.kinds
         self._is_implicit = reasoning == "implicit" and tables.thought != DROP
         anchors = (template.start, *tables.anchors)
         texts = [text.strip() for anchor in anchors for text in anchor.texts]

@@ -52,7 +52,7 @@ class JinjaTemplate(Template):
         self._settings = settings
         self._tokens = dict(special_tokens or {})
         self._compiled, self._read = _compile(source)
-        self.variables = self._read
+        self.variables = self._read - (RESERVED - {"tools"})
         self.habits = self._find_habits()
 
     def render(self, dialogue: Dialogue, now: float) -> Segments:

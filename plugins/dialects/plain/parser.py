@@ -56,5 +56,7 @@ class PlainParser(Parser):
 class PlainMaker(ParserMaker):
     """No markers and no stop strings."""
 
+    reads_calls = False
+
     def parser(self, setup: ParserSetup) -> Parser:
         return PlainParser(setup)

@@ -2,7 +2,8 @@
 
 A field is `used`, `emulated` (by other means than the protocol's own servers use), `refused` (400,
 with its name) or `ignored` (named in the response header `x-tokenwire-ignored`). `lacks` names what
-the model's engine would have to declare for more.
+the model's engine would have to declare for more, and ("dialect:...") what its chat template or
+the parser of its answers would have to do.
 """
 
 from __future__ import annotations

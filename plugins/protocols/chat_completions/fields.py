@@ -8,7 +8,7 @@ from tokenwire.core.field_rule import FieldRule
 
 __all__ = ("FIELDS",)
 
-TAGS: Final = ("grammar:structural_tag",)
+TAGS: Final = ("grammar:structural_tag", "dialect:call_grammar")
 
 FIELDS: Final = (
     FieldRule("model", "used", "a model's name or alias"),
@@ -101,7 +101,7 @@ FIELDS: Final = (
     FieldRule("regex", "used", "another name of guided_regex", ("grammar:regex",)),
     FieldRule("ebnf", "used", "another name of guided_grammar", ("grammar:grammar",)),
     # Tools.
-    FieldRule("tools", "used", "functions and custom tools"),
+    FieldRule("tools", "used", "functions and custom tools", ("dialect:tools",)),
     FieldRule("tools[].custom.format", "emulated", "a grammar is told to the model in words"),
     FieldRule("tools[].function.strict", "used", "arguments keep to the schema", TAGS),
     FieldRule(
@@ -111,27 +111,54 @@ FIELDS: Final = (
         " be called are offered, and that one must be is listed",
         TAGS,
     ),
-    FieldRule("parallel_tool_calls", "emulated", "false: what follows the first call is left out"),
+    FieldRule(
+        "parallel_tool_calls",
+        "emulated",
+        "false: what follows the first call is left out",
+        ("dialect:calls",),
+    ),
     FieldRule("functions", "refused", "send tools"),
     FieldRule("function_call", "refused", "send tool_choice"),
     # Reasoning and the template.
-    FieldRule("reasoning_effort", "used", "for templates that read it; none turns thinking off"),
-    FieldRule("thinking", "used", "true or false, or an object with type and budget_tokens"),
-    FieldRule("enable_thinking", "used", "where thinking is not set"),
+    FieldRule(
+        "reasoning_effort",
+        "used",
+        "none turns thinking off, whether or not the template reads it",
+        ("dialect:reasoning_effort",),
+    ),
+    FieldRule(
+        "thinking",
+        "used",
+        "true or false, or an object with type and budget_tokens",
+        ("dialect:thinking",),
+    ),
+    FieldRule("enable_thinking", "used", "where thinking is not set", ("dialect:thinking",)),
     FieldRule(
         "thinking_token_budget",
         "used",
         "thinking is ended after so many tokens",
-        ("reasoning_budget",),
+        ("reasoning_budget", "dialect:reasoning_block"),
     ),
     FieldRule("chat_template", "refused", "a template is code; the model's own is used"),
-    FieldRule("chat_template_kwargs", "used", "variables of the template, but its own"),
-    FieldRule("chat_template_args", "used", "another name of chat_template_kwargs"),
-    FieldRule("documents", "used", "for templates that read them"),
+    FieldRule(
+        "chat_template_kwargs",
+        "used",
+        "variables of the template, but its own; those that it does not read are listed",
+        ("dialect:template_args",),
+    ),
+    FieldRule(
+        "chat_template_args",
+        "used",
+        "another name of chat_template_kwargs",
+        ("dialect:template_args",),
+    ),
+    FieldRule("documents", "used", "retrieved texts", ("dialect:documents",)),
     FieldRule(
         "add_generation_prompt",
         "used",
-        "false: the prompt ends with the last message; refused where the model's template cannot",
+        "false: the prompt ends with the last message",
+        ("dialect:open_end",),
+        "refused",
     ),
     FieldRule("continue_final_message", "used", "the last message is a beginning of the answer"),
     # Who asks, and what may help.

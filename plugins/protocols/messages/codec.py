@@ -111,7 +111,8 @@ class MessagesCodec(Codec):
         "cache_markers": "cache_control",
         "reasoning_budget": "thinking.budget_tokens",
         "reasoning_effort": "output_config.effort",
-        "reasoning_mode": "thinking.type",
+        "parallel_tool_calls": "tool_choice.disable_parallel_tool_use",
+        "reasoning_mode": "thinking",
         "response_format": "output_config.format",
     }
 

@@ -8,7 +8,7 @@ from tokenwire.core.field_rule import FieldRule
 
 __all__ = ("FIELDS",)
 
-TAGS: Final = ("grammar:structural_tag",)
+TAGS: Final = ("grammar:structural_tag", "dialect:call_grammar")
 BLOCK: Final = "messages[].content[]"
 
 FIELDS: Final = (
@@ -53,17 +53,22 @@ FIELDS: Final = (
     FieldRule("stop_sequences", "used", "none may be empty; the one that matched is echoed"),
     FieldRule("stream", "used", "server-sent events"),
     # Thinking.
-    FieldRule("thinking", "used", "enabled, adaptive, disabled; for templates that read it"),
+    FieldRule("thinking", "used", "enabled, adaptive, disabled", ("dialect:thinking",)),
     FieldRule(
         "thinking.budget_tokens",
         "used",
         "1024 or more, and under max_tokens; thinking is ended after so many tokens",
-        ("reasoning_budget",),
+        ("reasoning_budget", "dialect:reasoning_block"),
     ),
     FieldRule("thinking.display", "used", "omitted: thinking is sealed in its signature"),
     FieldRule("thinking.type=between_tools", "emulated", "by disabled, and listed"),
     # Tools.
-    FieldRule("tools", "used", "those with an input_schema; names must be unique"),
+    FieldRule(
+        "tools",
+        "used",
+        "those with an input_schema; names must be unique",
+        ("dialect:tools",),
+    ),
     FieldRule("tools[].strict", "used", "arguments keep to the schema", TAGS),
     FieldRule("tools[].cache_control", "used", "the prefix up to the tool is to be kept"),
     FieldRule("tools[].eager_input_streaming", "emulated", "arguments always stream as written"),
@@ -82,9 +87,10 @@ FIELDS: Final = (
         "tool_choice.disable_parallel_tool_use",
         "emulated",
         "what follows the first call is left out",
+        ("dialect:calls",),
     ),
     # The answer's shape.
-    FieldRule("output_config.effort", "used", "for templates that read it"),
+    FieldRule("output_config.effort", "used", needs=("dialect:reasoning_effort",)),
     FieldRule("output_config.format", "used", "a json_schema", ("grammar:json_schema",)),
     FieldRule("output_config.task_budget", "ignored"),
     FieldRule("output_format", "used", "its older place", ("grammar:json_schema",)),

@@ -8,6 +8,9 @@ from tokenwire.core.field_rule import FieldRule, How
 
 __all__ = ("FIELDS",)
 
+TAGS: Final = ("grammar:structural_tag", "dialect:call_grammar")
+TOOLS: Final = ("dialect:tools",)
+
 ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("model", "used", "a model's name or alias"),
     ("input", "used", "a string, or items"),
@@ -54,10 +57,7 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ("max_tool_calls", "used", "counts calls of hosted tools, and none are run: never reached"),
     ("temperature", "used", "0 to 2"),
     ("top_p", "used", "above 0, to 1"),
-    ("tools[].function", "used", ""),
-    ("tools[].custom", "emulated", "a function with one string; its calls are plain text"),
     ("tools[].custom.format", "emulated", "a grammar is told to the model in words"),
-    ("tools[].namespace", "used", "its tools, named NAMESPACE__NAME to the model"),
     ("tools[].namespace.description", "ignored", "its tools say what they do"),
     (
         "tools[].tool_search",
@@ -72,8 +72,6 @@ ROWS: Final[tuple[tuple[str, How, str], ...]] = (
     ),
     ("tools[].web_search", "ignored", "as are all hosted tools: left out of the prompt"),
     ("tool_choice.web_search_preview", "refused", "as are all hosted tools: none are run"),
-    ("parallel_tool_calls", "used", "false: the answer ends with its first call"),
-    ("reasoning.effort", "used", "none turns reasoning off; else as the model knows it"),
     ("reasoning.summary", "emulated", "the reasoning itself is sent as its summary"),
     ("reasoning.generate_summary", "emulated", "the older name of summary"),
     ("reasoning.context", "ignored", "which reasoning is shown again is the template's habit"),
@@ -110,7 +108,24 @@ FIELDS: Final = (
         "used",
         "none, required, a function or custom tool, allowed_tools; without a grammar only the tools"
         " that may be called are offered, and that one must be is listed",
-        needs=("grammar:structural_tag",),
+        needs=TAGS,
     ),
-    FieldRule("tools[].function.strict", "used", needs=("grammar:structural_tag",)),
+    FieldRule("tools[].function.strict", "used", needs=TAGS),
+    FieldRule("tools[].function", "used", needs=TOOLS),
+    FieldRule(
+        "tools[].custom", "emulated", "a function with one string; its calls are plain text", TOOLS
+    ),
+    FieldRule("tools[].namespace", "used", "its tools, named NAMESPACE__NAME to the model", TOOLS),
+    FieldRule(
+        "parallel_tool_calls",
+        "used",
+        "false: the answer ends with its first call",
+        ("dialect:calls",),
+    ),
+    FieldRule(
+        "reasoning.effort",
+        "used",
+        "none turns reasoning off, whether or not the template reads it",
+        ("dialect:reasoning_effort",),
+    ),
 )
