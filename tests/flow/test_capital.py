@@ -108,8 +108,7 @@ class Watched(Engine):
 def test_greedy_ids_through_the_gateway_are_those_of_transformers(smollm2: Path) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    from tokenwire.plugins.engines.reference.build import make_card
-    from tokenwire.plugins.engines.reference.engine import ReferenceEngine
+    from tokenwire.plugins.engines.reference.build import assemble, make_card
     from tokenwire.plugins.engines.reference.model import load
     from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
@@ -118,7 +117,7 @@ def test_greedy_ids_through_the_gateway_are_those_of_transformers(smollm2: Path)
 
     def watch(settings: ReferenceSettings, services: Services) -> Watched:
         card = make_card(settings, services, loaded)
-        made.append(Watched(ReferenceEngine(loaded, card, settings)))
+        made.append(Watched(assemble(loaded, card, settings)))
         return made[0]
 
     config = model(

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.engine import Engine
+from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.core.tokens import CAPABILITIES, EngineCard
 from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
 if TYPE_CHECKING:
     from tokenwire.plugins.engines.reference.model import Model
 
-__all__ = ("build", "make_card")
+__all__ = ("assemble", "build", "make_card")
 
 LACKS = ("handoff", "adapter")
 DEFAULT_CONTEXT = 2048
@@ -29,7 +30,6 @@ def build(settings: ReferenceSettings, services: Services) -> Engine:
         raise ConfigError(
             f"engine reference needs {' and '.join(missing)}: pip install 'tokenwire[reference]'"
         )
-    from tokenwire.plugins.engines.reference.engine import ReferenceEngine
     from tokenwire.plugins.engines.reference.model import load
 
     model = load(
@@ -38,7 +38,15 @@ def build(settings: ReferenceSettings, services: Services) -> Engine:
         device=settings.device,
         dtype=settings.dtype,
     )
-    return ReferenceEngine(model, make_card(settings, services, model), settings)
+    return assemble(model, make_card(settings, services, model), settings)
+
+
+def assemble(model: Model, card: EngineCard, settings: ReferenceSettings) -> Engine:
+    """The engine of a model that is loaded already."""
+    from tokenwire.plugins.engines.reference.worker import ReferenceWorker
+
+    worker = ReferenceWorker(model, card, settings)
+    return ThreadedEngine(worker, card, settings.max_running + settings.max_waiting, "reference")
 
 
 def make_card(settings: ReferenceSettings, services: Services, model: Model) -> EngineCard:

@@ -11,18 +11,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import final
 
 from tokenwire.core.job_check import refused
 from tokenwire.core.outlet import Allowance, Outlet, refusals
 from tokenwire.core.progress import Progress
+from tokenwire.core.threaded_engine import Send, Worker
 from tokenwire.core.tokens import (
     Abort,
     Control,
     Counts,
     Credit,
     EngineCard,
+    EngineStatus,
     Finish,
     FinishCause,
     FinishKind,
@@ -34,9 +36,13 @@ from tokenwire.plugins.engines.reference.model import Model
 from tokenwire.plugins.engines.reference.run import Run
 from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
-__all__ = ("Worker",)
+__all__ = ("ReferenceWorker",)
 
 LOG = logging.getLogger("tokenwire.engine.reference")
+
+
+def _nowhere(batch: tuple[TokenDelta, ...]) -> None:
+    """Before the start there is nobody to send to."""
 
 
 @final
@@ -62,20 +68,12 @@ class _Task:
 
 
 @final
-class Worker:
-    """`submit`, `control`, `stop` may be called from any thread; `send` is called from its own."""
-
-    def __init__(
-        self,
-        model: Model,
-        card: EngineCard,
-        settings: ReferenceSettings,
-        send: Callable[[tuple[TokenDelta, ...]], None],
-    ) -> None:
+class ReferenceWorker(Worker):
+    def __init__(self, model: Model, card: EngineCard, settings: ReferenceSettings) -> None:
         self._model = model
         self._card = card
         self._max_running = settings.max_running
-        self._send = send
+        self._send: Send = _nowhere
         self._inbox: deque[tuple[TokenJob, float | None] | Control] = deque()
         self._something = threading.Event()
         self._is_stopping = False
@@ -83,11 +81,12 @@ class Worker:
         self._waiting: list[tuple[int, int, _Choice]] = []
         self._running: deque[_Choice] = deque()
         self._order = 0
-        self.running = 0
+        self._active = 0
         """For status: written by the thread, read by anybody."""
         self._thread = threading.Thread(target=self._loop, name="tokenwire-reference", daemon=True)
 
-    def start(self) -> None:
+    def start(self, send: Send) -> None:
+        self._send = send
         self._thread.start()
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
@@ -102,9 +101,11 @@ class Worker:
         self._something.set()
 
     def stop(self) -> None:
-        """Abort (drain) what is left, send it, and end. Does not wait."""
         self._is_stopping = True
         self._something.set()
+
+    def status(self) -> EngineStatus:
+        return EngineStatus(card=self._card, running=self._active)
 
     # Everything below runs in the thread
 
@@ -116,7 +117,7 @@ class Worker:
             self._expire(out)
             self._admit()
             has_moved = self._turn(out)
-            self.running = len(self._running)
+            self._active = len(self._running)
             if out:
                 self._send(tuple(out))
             if not has_moved and not self._inbox:
@@ -124,7 +125,7 @@ class Worker:
         out = []
         for task in tuple(self._tasks.values()):
             self._end(task, Finish(FinishKind.ABORT, FinishCause.DRAIN), None, out)
-        self.running = 0
+        self._active = 0
         if out:
             self._send(tuple(out))
 

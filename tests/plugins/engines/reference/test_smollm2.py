@@ -40,14 +40,13 @@ def network(smollm2: Path) -> Iterator[object]:
 
 
 def answer(model, smollm2: Path, prompt: list[int], max_tokens: int) -> list[int]:
-    from tokenwire.plugins.engines.reference.build import make_card
-    from tokenwire.plugins.engines.reference.engine import ReferenceEngine
+    from tokenwire.plugins.engines.reference.build import assemble, make_card
     from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
     async def go() -> list[int]:
         settings = ReferenceSettings()
         services = Services(lone_services().keys, checkpoint=Checkpoint(smollm2), model="smollm2")
-        engine: Engine = ReferenceEngine(model, make_card(settings, services, model), settings)
+        engine: Engine = assemble(model, make_card(settings, services, model), settings)
         assert engine.status().card.context_length == 8192
         engine.submit(
             [

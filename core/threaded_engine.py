@@ -1,11 +1,18 @@
-"""The reference engine's face on the event loop: checks jobs, passes them to a thread."""
+"""An engine whose work runs in a thread of its own: its face on the event loop. Knows no model.
+
+For engines that compute in this process (torch holds no event loop): commands go to a `Worker`,
+deltas come back through one function, and everything about a job's life is seen by one thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from typing import final
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeAlias, final
+
+from msgspec.structs import replace
 
 from tokenwire.core.job_check import refusal, refused
 from tokenwire.core.job_log import describe
@@ -17,31 +24,68 @@ from tokenwire.core.tokens import (
     EngineStatus,
     Finish,
     FinishCause,
+    KvEvent,
     TokenDelta,
     TokenJob,
 )
 from tokenwire.core.waits import within
-from tokenwire.plugins.engines.reference.model import Model
-from tokenwire.plugins.engines.reference.settings import ReferenceSettings
-from tokenwire.plugins.engines.reference.worker import Worker
 
-__all__ = ("ReferenceEngine",)
+__all__ = ("Send", "ThreadedEngine", "Worker")
 
-LOG = logging.getLogger("tokenwire.engine.reference")
 GRACE_S = 30.0
 """How long a drained engine waits for a forward pass that is under way."""
 
+Send: TypeAlias = Callable[[tuple[TokenDelta, ...]], None]
+
+
+class Worker(ABC):
+    """What runs in the thread. `start` is called once, from the event loop's thread; `submit`,
+    `control`, `stop` and `status` from any."""
+
+    @abstractmethod
+    def start(self, send: Send) -> None:
+        """Begin; `send` may be called from any thread, once a step."""
+
+    @abstractmethod
+    def submit(self, jobs: Sequence[TokenJob]) -> None:
+        """Take jobs that the card allows. Never blocks."""
+
+    @abstractmethod
+    def control(self, frames: Sequence[Control]) -> None:
+        """Abort, credit, release. Never blocks."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Abort (drain) what is left, send it, and end. Does not wait."""
+
+    @abstractmethod
+    def status(self) -> EngineStatus:
+        """Its own view: `ready` false, and why, where it cannot work any more."""
+
+    def refusal(self, job: TokenJob) -> Finish | None:
+        """Why this worker cannot run a job that the card allows; None: it can."""
+        return None
+
+    def events(self) -> AsyncIterator[KvEvent]:
+        """KV events, a snapshot first. Called from the event loop."""
+        raise NotImplementedError
+
 
 @final
-class ReferenceEngine(Engine):
-    def __init__(self, model: Model, card: EngineCard, settings: ReferenceSettings) -> None:
+class ThreadedEngine(Engine):
+    """`max_open`: choices that run or wait; more are refused as overloaded."""
+
+    def __init__(self, worker: Worker, card: EngineCard, max_open: int, name: str) -> None:
+        self._worker = worker
         self._card = card
-        self._settings = settings
-        self._worker = Worker(model, card, settings, self._from_thread)
+        self._max_open = max_open
+        self._log = logging.getLogger(f"tokenwire.engine.{name}")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._arrived: list[TokenDelta] = []
         self._open: dict[tuple[str, int], int] = {}
         """Choices without a finish, by (job, attempt)."""
+        self._held = 0
+        """The sum of `_open`."""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._ended = asyncio.Event()
@@ -50,11 +94,12 @@ class ReferenceEngine(Engine):
     def submit(self, jobs: Sequence[TokenJob]) -> None:
         taken: list[TokenJob] = []
         for job in jobs:
-            if LOG.isEnabledFor(logging.DEBUG):
-                LOG.debug("received %s", describe(job))
+            if self._log.isEnabledFor(logging.DEBUG):
+                self._log.debug("received %s", describe(job))
             finish = self._refusal(job)
             if finish is None:
                 self._open[job.job, job.attempt] = job.n
+                self._held += job.n
                 taken.append(job)
             else:
                 self._arrived.extend(refusals(job, finish))
@@ -68,7 +113,7 @@ class ReferenceEngine(Engine):
         if self._loop is not None:
             raise RuntimeError("batches() has one reader, and it is reading already")
         self._loop = asyncio.get_running_loop()
-        self._worker.start()
+        self._worker.start(self._from_thread)
         try:
             while True:
                 self._wake.clear()
@@ -84,17 +129,22 @@ class ReferenceEngine(Engine):
         finally:
             self._shut()
 
+    def events(self) -> AsyncIterator[KvEvent]:
+        return self._worker.events()
+
     def status(self) -> EngineStatus:
-        reason = "it is draining" if self._is_draining else ""
+        status = self._worker.status()
+        reason = status.reason
         if self._ended.is_set():
             reason = "it was shut down"
-        running = self._worker.running
-        return EngineStatus(
+        elif self._is_draining:
+            reason = "it is draining"
+        return replace(
+            status,
             card=self._card,
-            ready=not reason,
+            ready=status.ready and not reason,
             reason=reason,
-            running=running,
-            waiting=max(sum(self._open.values()) - running, 0),
+            waiting=max(self._held - status.running, 0),
             draining=self._is_draining,
         )
 
@@ -119,11 +169,10 @@ class ReferenceEngine(Engine):
             return finish
         if (job.job, job.attempt) in self._open:
             return refused("a job of this name is running")
-        held = sum(self._open.values())
-        if held + job.n > self._settings.max_running + self._settings.max_waiting:
-            message = f"{held} choices are running or waiting already"
+        if self._held + job.n > self._max_open:
+            message = f"{self._held} choices are running or waiting already"
             return refused(message, FinishCause.OVERLOADED, retryable=True)
-        return None
+        return self._worker.refusal(job)
 
     def _from_thread(self, batch: tuple[TokenDelta, ...]) -> None:
         assert self._loop is not None
@@ -137,6 +186,7 @@ class ReferenceEngine(Engine):
         for delta in batch:
             key = delta.job, delta.attempt
             if delta.finish is not None and key in self._open:
+                self._held -= 1
                 self._open[key] -= 1
                 if not self._open[key]:
                     del self._open[key]
