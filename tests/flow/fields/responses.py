@@ -21,7 +21,10 @@ SHAPE = {"type": "json_schema", "name": "s", "schema": SCHEMA}
 SEARCH = {"type": "tool_search", "execution": "client", "parameters": SCHEMA}
 SEARCHED = {"call_id": "c", "execution": "client"}
 NAMESPACE = {"type": "namespace", "name": "port", "description": "", "tools": [TOOL]}
-FLOW = "tests/flow/test_responses.py::"
+IN_PROMPTS = "tests/flow/responses/test_prompts.py::"
+IN_STORED = "tests/flow/responses/test_stored.py::"
+IN_TALKS = "tests/flow/responses/test_conversations.py::"
+IN_BACKGROUND = "tests/flow/responses/test_background.py::"
 LACKING = {"lacking": "text.format"}
 
 
@@ -103,10 +106,11 @@ EXAMPLES = Examples(
             type="reasoning", summary=[], content=[{"type": "reasoning_text", "text": "so"}]
         ),
         "input[].reasoning.encrypted_content": Example(
-            {}, elsewhere=f"{FLOW}test_sealed_reasoning_comes_back_into_the_prompt"
+            {},
+            elsewhere=f"{IN_PROMPTS}test_sealed_reasoning_comes_back_into_the_prompt",
         ),
         "input[].item_reference": Example(
-            {}, elsewhere=f"{FLOW}test_an_item_stands_for_one_of_a_stored_response"
+            {}, elsewhere=f"{IN_STORED}test_an_item_stands_for_one_of_a_stored_response"
         ),
         "input[].additional_tools": item(
             type="additional_tools", role="developer", tools=[NAMESPACE]
@@ -119,21 +123,25 @@ EXAMPLES = Examples(
         "input[].web_search_call": item(type="web_search_call", id="ws_1", status="completed"),
         "instructions": one("instructions", "Be brief."),
         "previous_response_id": Example(
-            {}, elsewhere=f"{FLOW}test_the_next_request_goes_on_and_instructions_do_not_stay"
+            {},
+            elsewhere=f"{IN_STORED}test_the_next_request_goes_on_and_instructions_do_not_stay",
         ),
         "conversation": Example(
-            {}, elsewhere=f"{FLOW}test_a_conversation_grows_by_question_and_answer"
+            {},
+            elsewhere=f"{IN_TALKS}test_a_conversation_grows_by_question_and_answer",
         ),
-        "store": Example({}, elsewhere=f"{FLOW}test_what_is_not_to_be_stored_is_not"),
+        "store": Example({}, elsewhere=f"{IN_STORED}test_what_is_not_to_be_stored_is_not"),
         "background": Example(
-            {}, elsewhere=f"{FLOW}test_an_answer_in_the_background_is_made_without_anybody"
+            {},
+            elsewhere=f"{IN_BACKGROUND}test_an_answer_in_the_background_is_made_without_anybody",
         ),
         "stream": one("stream", True),
         "stream_options.include_obfuscation": inside(
             "stream_options", "include_obfuscation", True, beside={"stream": True}
         ),
         "include.reasoning.encrypted_content": Example(
-            {}, elsewhere=f"{FLOW}test_sealed_reasoning_comes_back_into_the_prompt"
+            {},
+            elsewhere=f"{IN_PROMPTS}test_sealed_reasoning_comes_back_into_the_prompt",
         ),
         **{
             f"include.{name}": include(name)
@@ -188,7 +196,8 @@ EXAMPLES = Examples(
         "text.format.description": inside("text", "format", {"type": "text", "description": "d"}),
         "text.verbosity": inside("text", "verbosity", "low"),
         "truncation": Example(
-            {}, elsewhere=f"{FLOW}test_the_oldest_items_are_left_out_where_that_is_asked_for"
+            {},
+            elsewhere=f"{IN_PROMPTS}test_the_oldest_items_are_left_out_where_that_is_asked_for",
         ),
         "metadata": one("metadata", {"a": "b"}),
         "service_tier": one("service_tier", "priority"),
