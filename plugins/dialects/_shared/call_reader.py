@@ -10,7 +10,8 @@ from tokenwire.plugins.dialects._shared.emitter import Emitter
 
 __all__ = ("CallReader", "Outcome")
 
-MAX_HELD: Final = 65_536
+MAX_HELD: Final = 384
+"""Characters of a header, marker included: what a tool's name needs, and a state holds twice."""
 
 
 class Outcome(Enum):

@@ -20,7 +20,7 @@ from tokenwire.plugins.dialects._shared.json_stream import CursorState, JsonCurs
 
 __all__ = ("HeadedCall", "Header", "HeaderShape")
 
-MAX_HEADER: Final = 512
+MAX_HEADER: Final = 256
 """Characters before the arguments."""
 Place: TypeAlias = Literal["header", "arguments"]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, final
 import msgspec
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.plugins.dialects._shared.call_reader import CallReader, Outcome
+from tokenwire.plugins.dialects._shared.call_reader import MAX_HELD, CallReader, Outcome
 from tokenwire.plugins.dialects._shared.emitter import Emitter
 from tokenwire.plugins.dialects._shared.format import ReaderMaker
 from tokenwire.plugins.dialects._shared.json_saved import Place, Saved, Wrote
@@ -23,11 +23,11 @@ from tokenwire.plugins.dialects._shared.json_shape import JsonShape
 from tokenwire.plugins.dialects._shared.json_stream import JsonCursor, string_text
 from tokenwire.plugins.dialects._shared.tags import NO_MARKER, PARTIAL, Tags
 
-__all__ = ("MAX_HEADER", "JsonCallReader", "json_calls")
+__all__ = ("JsonCallReader", "json_calls")
 
 BLANK: Final = " \t\r\n"
-MAX_HEADER: Final = 65_536
-"""Characters held while the name is not known."""
+MAX_WAITING: Final = 65_536
+"""Characters held where the arguments stand before the name."""
 MAX_KEY: Final = 256
 """Characters of a key of an announced call that are kept, and again of the piece they end in."""
 NULL: Final = "null"
@@ -113,25 +113,33 @@ class JsonCallReader(CallReader):
     ) -> tuple[int, Outcome | None]:
         """One call, from wherever the last feed stopped."""
         begin = at
-        # Why a limit: where a header is too long must not depend on how the text was cut.
-        limit = len(text) if self.is_started else at + MAX_HEADER - len(self.held)
-        head = text if len(text) <= limit else text[:limit]
         outcome: Outcome | None = None
-        while at < len(head) and outcome is None and self._place != "after":
+        while at < len(text) and outcome is None and self._place != "after":
+            # Why a limit: where a header is too long must not depend on how the text was cut.
+            limit = len(text) if self.is_started else at + self._room(at - begin)
+            if limit <= at:
+                outcome = Outcome.BROKEN
+                break
             is_inside = self._place not in ("open", "member", "colon", "value")
             if is_inside:
+                head = text if len(text) <= limit else text[:limit]
                 at, is_angle, outcome = self._inside(head, at, base, emit)
             else:
-                is_angle = head[at] == "<"
+                is_angle = text[at] == "<"
                 if not is_angle:
-                    at, outcome = self._between(head, at, base, emit)
+                    at, outcome = self._between(text, at, base, emit)
             if is_angle and outcome is None:
                 at, outcome = self._angle(text, at, base, emit, is_final=is_final)
         if not self.is_started and self._place != "after":
             self.held += text[begin:at]
-            if outcome is None and len(self.held) >= MAX_HEADER:
-                outcome = Outcome.BROKEN
         return at, outcome
+
+    def _room(self, read: int) -> int:
+        """How many more characters a call without a name may have, `read` behind what is held."""
+        held = len(self.held) + read
+        if self._place == "arguments":
+            return MAX_WAITING - held
+        return MAX_HELD - (held - len(self._waiting))
 
     def _angle(
         self, text: str, at: int, base: int, emit: Emitter, *, is_final: bool

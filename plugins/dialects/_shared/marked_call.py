@@ -24,7 +24,7 @@ __all__ = ("MarkedCall", "MarkedShape")
 Place: TypeAlias = Literal["header", "line", "fence", "arguments", "after"]
 Step: TypeAlias = tuple[int, Outcome | None]
 """None: go on."""
-MAX_HEADER: Final = 1024
+MAX_HEADER: Final = 256
 FENCE: Final = "```"
 
 

@@ -29,7 +29,7 @@ __all__ = (
 )
 
 BLANK: Final = " \t\r\n"
-MAX_NAME: Final = 1024
+MAX_NAME: Final = 256
 """Characters of a tool's or a parameter's name."""
 MAX_BETWEEN: Final = 64
 """Characters of white space between a closing tag and what must follow it."""

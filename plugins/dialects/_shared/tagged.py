@@ -72,10 +72,7 @@ class TaggedParser(Parser):
         self._hold(self._held, is_final=True)
         had_call = self._emit.calls > 0
         if self._reader is not None:
-            had_call = had_call or not self._is_bare
             self._break_off(self._reader, self._read, is_last=True)
-        elif self._prefix.strip(self._format.between):
-            had_call = True
         elif self._prefix:
             self._give_up_section(self._read)
         blank, self._space.blank, self._prefix = self._space.blank, "", ""
@@ -296,25 +293,18 @@ class TaggedParser(Parser):
             self._break_off(reader, self._end(buffer, at))
         return at
 
-    @property
-    def _is_bare(self) -> bool:
-        """Of the open call: whether nothing but its own text marks it."""
-        return self._number >= len(self._format.calls)
-
     def _end_call(self) -> None:
         self._reader, self._number = None, -1
         self._state, self._head, self._space.trims = "text", "call", True
 
     def _break_off(self, reader: CallReader, end: int, *, is_last: bool = False) -> None:
-        """The call cannot go on: what was announced ends; what was not is text, but for a call
-        that the answer's end cut off, of which there is nothing that could be sent."""
-        is_bare = self._is_bare
+        """The call cannot go on: what was announced ends; what was not is text."""
         self._end_call()
         if is_last:
             reader.stop(end, self._emit)
         if reader.is_started:
             self._emit.close(is_complete=reader.is_whole)
-        elif not is_last or is_bare:
+        else:
             self._head, self._space.trims = "", False
             self._say(reader.held, end)
 

@@ -35,7 +35,7 @@ Typing: TypeAlias = Literal["string", "other", "schema"]
 Step: TypeAlias = tuple[int, Outcome | None]
 """None: go on."""
 
-MAX_TAG: Final = 2048
+MAX_TAG: Final = 512
 """Characters of an opening tag."""
 TEXT: Final[Kinds] = frozenset(("string",))
 OTHER: Final[Kinds] = ANY - TEXT

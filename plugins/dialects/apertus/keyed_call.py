@@ -26,7 +26,7 @@ Place: TypeAlias = Literal["open", "key", "colon", "value", "arguments", "after"
 """`open`: before an object; `value`: behind a key's colon; `after`: behind a call's arguments."""
 BLANK: Final = " \t\r\n"
 BETWEEN: Final = " \t\r\n,]}"
-MAX_HEADER: Final = 1024
+MAX_HEADER: Final = 256
 
 
 class _Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

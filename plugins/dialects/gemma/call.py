@@ -23,7 +23,7 @@ from tokenwire.plugins.dialects.gemma.state import ArgumentsState
 __all__ = ("GemmaCallReader", "gemma_calls")
 
 HEADER: Final = re.compile(r"\s*call:\s*([^\s{}<>\"']+)\s*")
-MAX_HEADER: Final = 1024
+MAX_HEADER: Final = 256
 
 
 class _Saved(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

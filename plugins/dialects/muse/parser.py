@@ -88,8 +88,11 @@ class MuseParser(Parser):
     def flush(self) -> Sequence[PartEvent]:
         self._hold(self._held, is_final=True)
         if self._reader is not None:
-            self._reader.stop(self._read, self._emit)
-            self._end_call(self._reader, is_broken=True)
+            reader = self._reader
+            reader.stop(self._read, self._emit)
+            self._end_call(reader, is_broken=True)
+            if not reader.is_started:
+                self._emit.text("text", reader.held, self._read)
         self._emit.close()
         self.phase = PHASES[self._state]
         return self._emit.take()

@@ -32,6 +32,9 @@ SETUPS = (
     ParserSetup(tools=TOOLS, reasoning=False),
 )
 ROUNDS = 15
+STATE = 1024
+FRAMED = ("harmony", "muse")
+"""Parsers for which all that stands before a call's arguments is the header of a message."""
 
 
 def makers() -> Iterator[tuple[str, ParserMaker]]:
@@ -103,6 +106,38 @@ def moved(maker: ParserMaker, setup: ParserSetup, pieces: list[Piece]) -> list[P
         parser.restore(msgspec.msgpack.decode(state))
         assert msgspec.msgpack.encode(parser.save()) == state
     return [*events, *parser.flush()]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_call_that_was_cut_off_comes_out_as_text_or_as_that_call(name: str) -> None:
+    maker = MAKERS[name]
+    grammar = maker.call_grammar(TOOLS)
+    if grammar is None or name in FRAMED:
+        pytest.skip("no spelling of a call, or what is cut is a message's header")
+    answer = f"{grammar.begin}{grammar.calls[0].begin}"
+    for end in range(1, len(answer) + 1):
+        parts = parts_of(read(maker, ParserSetup(tools=TOOLS), [Piece(answer[:end])]))
+        assert parts, answer[:end]
+        for part in parts:
+            is_call = part.kind == "tool_call"
+            assert not part.complete if is_call else part.text == answer[:end], parts
+
+
+@pytest.mark.parametrize("letter", ["x", " ", "<", "{", '"', "\n"])
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_is_held_of_a_call_without_a_name_is_short(name: str, letter: str) -> None:
+    maker = MAKERS[name]
+    grammar = maker.call_grammar(TOOLS)
+    begins = list(maker.markers)
+    if grammar is not None:
+        begin = grammar.begin + grammar.calls[0].begin
+        begins += [begin[:end] for end in range(0, len(begin), 5)]
+    for begin in begins:
+        parser = maker.parser(ParserSetup(tools=TOOLS))
+        parser.push(Piece(begin))
+        for _ in range(40):
+            parser.push(Piece(letter * 50))
+            assert len(msgspec.msgpack.encode(parser.save())) <= STATE, begin
 
 
 def test_a_line_behind_a_stray_end_of_reasoning_is_kept() -> None:

@@ -27,7 +27,7 @@ def test_several_tools_in_one_object_are_several_calls() -> None:
 def test_a_call_that_is_cut_off_is_not_complete() -> None:
     said = '<|tools_prefix|>[{"f": {"a": 1'
     assert read(said, maker=APERTUS) == [call("f", '{"a": 1', complete=False)]
-    assert read("Hi.<|tools_prefix|>[{", maker=APERTUS) == [text("Hi.")]
+    assert read("Hi.<|tools_prefix|>[{", maker=APERTUS) == [text("Hi.<|tools_prefix|>[{")]
 
 
 @pytest.mark.parametrize("body", ["f()", "{f: {}}", '[{"f" {}}]', '[{"": {}}]'])

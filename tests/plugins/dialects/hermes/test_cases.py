@@ -114,7 +114,8 @@ def test_a_call_that_is_cut_off_is_never_completed() -> None:
     part = call("set_lamp", '{"room": "at', complete=False)
     assert read(head + 'ments": {"room": "at') == [part]
     assert read(head) == [call("set_lamp", "", complete=False)]
-    assert read('I will.<tool_call>\n{"na') == [text("I will.")]
+    unnamed = 'I will.<tool_call>\n{"na'
+    assert read(unnamed) == [text(unnamed)]
 
 
 def test_an_end_marker_in_a_string_is_data() -> None:

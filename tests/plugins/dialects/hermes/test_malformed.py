@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plugins.dialects.reading import call, read, text
+from tests.plugins.dialects.reading import call, read, reasoning, text
 from tokenwire.core.ports.dialect import ParserSetup
 from tokenwire.core.prompt import Piece
-from tokenwire.plugins.dialects._shared.json_call import MAX_HEADER
+from tokenwire.plugins.dialects._shared.json_call import MAX_WAITING
 from tokenwire.plugins.dialects.hermes.maker import hermes_maker
 
 OK = '{"name": "f", "arguments": {"a": 1}}'
@@ -84,16 +86,31 @@ def test_a_marker_outside_strings_ends_a_call_that_its_json_does_not() -> None:
 
 
 @pytest.mark.parametrize("cut", ["<tool_call>", "<tool_call>\n{", '<tool_call>{"name": "get_wea'])
-def test_a_call_that_ends_before_its_name_is_left_out(cut: str) -> None:
-    assert read(cut) == []
-    assert read("text\n" + cut) == [text("text\n")]
+def test_a_call_that_ends_before_its_name_is_text(cut: str) -> None:
+    assert read(cut) == [text(cut)]
+    assert read("text\n" + cut) == [text("text\n" + cut)]
+    assert read(f"<think>hm\n{cut}") == [reasoning(f"hm\n{cut}")]
+    whole = f"<tool_call>{OK}</tool_call>"
+    assert read(f"<think>hm{whole}{cut}") == [reasoning("hm"), F, text(cut)]
 
 
 def test_a_header_without_end_is_text_at_last() -> None:
-    answer = '<tool_call>{"arguments": {"a": "' + "x" * (MAX_HEADER + 5)
+    answer = '<tool_call>{"arguments": {"a": "' + "x" * (MAX_WAITING + 5)
     assert read(answer) == [text(answer)]
-    late = f'<tool_call>{{"arguments": {{"a": "{"x" * MAX_HEADER}"}}, "name": "f"}}</tool_call>'
+    late = f'<tool_call>{{"arguments": {{"a": "{"x" * MAX_WAITING}"}}, "name": "f"}}</tool_call>'
     assert read(late) == [text(late)]
+
+
+def test_arguments_before_the_name_are_waited_for() -> None:
+    arguments = json.dumps({"a": "x" * 5000})
+    late = f'<tool_call>{{"arguments": {arguments}, "name": "f"}}</tool_call>'
+    assert read(late) == [call("f", arguments)]
+
+
+@pytest.mark.parametrize("key", ["name", "thought"])
+def test_no_header_is_longer_than_a_name_needs(key: str) -> None:
+    answer = f'<tool_call>{{"{key}": "{"x" * 400}", "arguments": {{}}, "name": "f"}}</tool_call>'
+    assert read(answer) == [text(answer)]
 
 
 ESCAPED = st.lists(

@@ -57,10 +57,11 @@ def test_a_section_holds_calls_and_its_markers_are_no_text() -> None:
     assert read(answer, maker=ODD) == [text("look"), F, F]
 
 
-def test_a_section_without_calls_is_text_and_one_that_is_cut_off_is_left_out() -> None:
+def test_a_section_without_calls_is_text() -> None:
     assert read("{{calls}} ; no", maker=ODD) == [text("{{calls}} ; no")]
     assert read("a{{calls}}@call x", maker=ODD) == [text("a{{calls}}@call x")]
-    assert read("a{{calls}}\n", maker=ODD) == [text("a")]
+    assert read("a{{calls}}\n", maker=ODD) == [text("a{{calls}}\n")]
+    assert read("a{{calls}}\n@call ", maker=ODD) == [text("a{{calls}}\n@call ")]
     assert read("a {{/calls}} b", maker=ODD) == [text("a {{/calls}} b")]
 
 
