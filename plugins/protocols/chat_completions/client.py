@@ -8,7 +8,6 @@ from typing import Final, final
 import msgspec
 
 from tokenwire.core.call import Call
-from tokenwire.core.errors import ReplyError
 from tokenwire.core.events import (
     Event,
     Failed,
@@ -23,8 +22,9 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
-from tokenwire.core.wire import HttpRequest, SseMessage, SseReader
+from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols._shared.openai_errors import kind_of
+from tokenwire.plugins.protocols._shared.replies import BodyReader, StreamReader
 from tokenwire.plugins.protocols.chat_completions.answer import (
     AnswerBody,
     Chunk,
@@ -36,10 +36,11 @@ from tokenwire.plugins.protocols.chat_completions.answer import (
 )
 from tokenwire.plugins.protocols.chat_completions.request import encode_call
 
-__all__ = ("BodyReader", "ChatClient", "StreamReader")
+__all__ = ("ChatClient",)
 
 _chunk: Final = msgspec.json.Decoder(Chunk)
 _body: Final = msgspec.json.Decoder(AnswerBody)
+NAME: Final = "Chat Completions"
 
 
 @final
@@ -51,61 +52,29 @@ class ChatClient(CodecClient):
         return HttpRequest("POST", "/v1/chat/completions", headers, body=encode_call(call))
 
     def reader(self, call: Call) -> ReplyReader:
-        return StreamReader() if call.output.stream else BodyReader()
+        if call.output.stream:
+            return StreamReader(NAME, Chunks().message)
+        return BodyReader(NAME, _read_body)
 
 
 @final
-class BodyReader(ReplyReader):
-    """Reads a unary reply or an error, at its end."""
+class Chunks:
+    """Reads the chunks of one stream."""
 
-    __slots__ = ("_data",)
-
-    def __init__(self) -> None:
-        self._data: list[bytes] = []
-
-    def push(self, data: bytes) -> list[Event]:
-        self._data.append(data)
-        return []
-
-    def flush(self) -> list[Event]:
-        try:
-            return _read_body(_body.decode(b"".join(self._data)))
-        except (msgspec.MsgspecError, UnicodeDecodeError, LookupError) as error:
-            raise _no_reply(error) from error
-
-
-@final
-class StreamReader(ReplyReader):
-    """Reads a stream as its bytes come."""
-
-    __slots__ = ("_calls", "_is_started", "_kinds", "_lines", "_usage")
+    __slots__ = ("_is_started", "_kinds", "_usage")
 
     def __init__(self) -> None:
-        self._lines = SseReader()
         self._is_started = False
         self._kinds: dict[int, str] = {}
-        self._calls: dict[int, int] = {}
         self._usage: Usage | None = None
 
-    def push(self, data: bytes) -> list[Event]:
+    def message(self, data: str) -> list[Event]:
         events: list[Event] = []
-        try:
-            for message in self._lines.push(data):
-                self._message(message, events)
-        except (msgspec.MsgspecError, UnicodeDecodeError, LookupError) as error:
-            raise _no_reply(error) from error
-        return events
-
-    def flush(self) -> list[Event]:
-        return []
-
-    def _message(self, message: SseMessage, events: list[Event]) -> None:
-        if message.comment is not None:
-            return
-        if message.data != "[DONE]":
-            self._chunk(_chunk.decode(message.data), events)
+        if data != "[DONE]":
+            self._chunk(_chunk.decode(data), events)
         elif self._usage is not None:
             events.append(self._usage)
+        return events
 
     def _chunk(self, chunk: Chunk, events: list[Event]) -> None:
         if chunk.error is not None:
@@ -158,11 +127,8 @@ class StreamReader(ReplyReader):
             events.append(PartEnd(index, complete=complete or kind != "tool_call"))
 
 
-def _no_reply(error: Exception) -> ReplyError:
-    return ReplyError(f"no reply of Chat Completions: {error}")
-
-
-def _read_body(body: AnswerBody) -> list[Event]:
+def _read_body(data: bytes) -> list[Event]:
+    body = _body.decode(data)
     if body.error is not None:
         kind = kind_of(body.error.type, body.error.code)
         return [Failed(kind, body.error.message)]

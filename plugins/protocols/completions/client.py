@@ -9,7 +9,6 @@ from typing import Final, final
 import msgspec
 
 from tokenwire.core.call import Call
-from tokenwire.core.errors import ReplyError
 from tokenwire.core.events import (
     Event,
     Failed,
@@ -24,8 +23,9 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
-from tokenwire.core.wire import HttpRequest, SseReader
+from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols._shared.openai_errors import kind_of
+from tokenwire.plugins.protocols._shared.replies import BodyReader, StreamReader
 from tokenwire.plugins.protocols.completions.answer import (
     AnswerBody,
     Choice,
@@ -38,7 +38,7 @@ from tokenwire.plugins.protocols.completions.request import encode_call
 __all__ = ("CompletionsClient",)
 
 _body: Final = msgspec.json.Decoder(AnswerBody)
-FAULTS: Final = (msgspec.MsgspecError, UnicodeDecodeError, LookupError, ValueError)
+NAME: Final = "Completions"
 
 
 @final
@@ -50,7 +50,9 @@ class CompletionsClient(CodecClient):
         return HttpRequest("POST", "/v1/completions", headers, body=encode_call(call))
 
     def reader(self, call: Call) -> ReplyReader:
-        return StreamReader() if call.output.stream else BodyReader()
+        if call.output.stream:
+            return StreamReader(NAME, Reading().message)
+        return BodyReader(NAME, _read_body)
 
 
 class Reading:
@@ -62,6 +64,9 @@ class Reading:
         self._is_started = False
         self._open: set[int] = set()
         self._usage: Usage | None = None
+
+    def message(self, data: str) -> list[Event]:
+        return self.ended if data == "[DONE]" else self.read(_body.decode(data))
 
     def read(self, body: AnswerBody) -> list[Event]:
         if body.error is not None:
@@ -95,57 +100,9 @@ class Reading:
             events.append(_finished(index, choice.finish_reason, choice.stop_reason))
 
 
-@final
-class BodyReader(ReplyReader):
-    """Reads a unary reply or an error, at its end."""
-
-    __slots__ = ("_data",)
-
-    def __init__(self) -> None:
-        self._data: list[bytes] = []
-
-    def push(self, data: bytes) -> list[Event]:
-        self._data.append(data)
-        return []
-
-    def flush(self) -> list[Event]:
-        reading = Reading()
-        try:
-            return [*reading.read(_body.decode(b"".join(self._data))), *reading.ended]
-        except FAULTS as error:
-            raise _no_reply(error) from error
-
-
-@final
-class StreamReader(ReplyReader):
-    """Reads a stream as its bytes come."""
-
-    __slots__ = ("_lines", "_reading")
-
-    def __init__(self) -> None:
-        self._lines = SseReader()
-        self._reading = Reading()
-
-    def push(self, data: bytes) -> list[Event]:
-        events: list[Event] = []
-        try:
-            for message in self._lines.push(data):
-                if message.comment is not None:
-                    continue
-                if message.data == "[DONE]":
-                    events += self._reading.ended
-                else:
-                    events += self._reading.read(_body.decode(message.data))
-        except FAULTS as error:
-            raise _no_reply(error) from error
-        return events
-
-    def flush(self) -> list[Event]:
-        return []
-
-
-def _no_reply(error: Exception) -> ReplyError:
-    return ReplyError(f"no reply of Completions: {error}")
+def _read_body(data: bytes) -> list[Event]:
+    reading = Reading()
+    return [*reading.read(_body.decode(data)), *reading.ended]
 
 
 def _finished(index: int, word: str, matched: str | None) -> Finished:

@@ -25,15 +25,17 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
-from tokenwire.core.wire import HttpRequest, SseReader
+from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols._shared.error_types import TYPES
+from tokenwire.plugins.protocols._shared.replies import BodyReader, StreamReader
 from tokenwire.plugins.protocols.messages import reply_schema as wire
 from tokenwire.plugins.protocols.messages.client_body import DEFAULT_MAX_TOKENS, request_body
 from tokenwire.plugins.protocols.messages.errors import TOO_LONG
 from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
 
-__all__ = ("BodyReader", "MessagesClient", "StreamReader", "request")
+__all__ = ("MessagesClient", "request")
 
+NAME: Final = "Messages"
 VERSION: Final = "2023-06-01"
 INTERLEAVED: Final = "interleaved-thinking-2025-05-14"
 REASONS: Final[dict[wire.StopReason, FinishReason]] = {
@@ -71,58 +73,26 @@ class MessagesClient(CodecClient):
         return request(call)
 
     def reader(self, call: Call) -> ReplyReader:
-        return StreamReader() if call.output.stream else BodyReader()
+        if call.output.stream:
+            return StreamReader(NAME, StreamEvents().message)
+        return BodyReader(NAME, _read_body)
 
 
 @final
-class BodyReader(ReplyReader):
-    """Reads a unary reply or an error, at its end."""
+class StreamEvents:
+    """Reads the events of one stream."""
 
-    __slots__ = ("_data",)
-
-    def __init__(self) -> None:
-        self._data: list[bytes] = []
-
-    def push(self, data: bytes) -> list[Event]:
-        self._data.append(data)
-        return []
-
-    def flush(self) -> list[Event]:
-        try:
-            body = _body.decode(b"".join(self._data))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as fault:
-            raise _no_reply(fault) from fault
-        match body:
-            case wire.ErrorBody(error):
-                return [_failed(error)]
-            case wire.Message() as message:
-                return _unfolded(message)
-
-
-@final
-class StreamReader(ReplyReader):
-    """Reads a stream from any cutting of its bytes."""
-
-    __slots__ = ("_arguments", "_ended", "_kind", "_lines")
+    __slots__ = ("_arguments", "_ended", "_kind")
 
     def __init__(self) -> None:
-        self._lines = SseReader()
         self._kind: PartKind = "text"
         self._arguments: list[str] = []
         self._ended = False  # A block has ended whose PartEnd waits for what comes next.
 
-    def push(self, data: bytes) -> list[Event]:
+    def message(self, data: str) -> list[Event]:
         events: list[Event] = []
-        try:
-            for message in self._lines.push(data):
-                if message.comment is None:
-                    self._read(_events.decode(message.data), events)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise _no_reply(error) from error
+        self._read(_events.decode(data), events)
         return events
-
-    def flush(self) -> list[Event]:
-        return []
 
     def _read(self, event: wire.StreamEvent, events: list[Event]) -> None:
         match event:
@@ -158,8 +128,12 @@ class StreamReader(ReplyReader):
             self._ended = False
 
 
-def _no_reply(error: Exception) -> ReplyError:
-    return ReplyError(f"no reply of Messages: {error}")
+def _read_body(data: bytes) -> list[Event]:
+    match _body.decode(data):
+        case wire.ErrorBody(error):
+            return [_failed(error)]
+        case wire.Message() as message:
+            return _unfolded(message)
 
 
 def _unfolded(message: wire.Message) -> list[Event]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar, final
+from typing import Final, final
 
 import msgspec
 from msgspec import Struct
@@ -23,15 +23,14 @@ from tokenwire.core.events import (
     Usage,
 )
 from tokenwire.core.ports.codec import CodecClient, ReplyReader
-from tokenwire.core.wire import HttpRequest, SseReader
+from tokenwire.core.wire import HttpRequest
 from tokenwire.plugins.protocols._shared.openai_errors import kind_of
+from tokenwire.plugins.protocols._shared.replies import BodyReader, StreamReader
 from tokenwire.plugins.protocols.responses.namespaces import flat_name
 from tokenwire.plugins.protocols.responses.request import request_body
 from tokenwire.plugins.protocols.responses.tool_search import CALL, SEARCH
 
 __all__ = ("ResponsesClient",)
-
-T = TypeVar("T")
 
 KINDS: Final = {kind.word: kind for kind in ErrorKind}
 
@@ -103,6 +102,8 @@ class ErrorBody(Struct, frozen=True):
     error: ErrorField
 
 
+NAME: Final = "Responses"
+
 _event: Final = msgspec.json.Decoder(StreamEvent)
 _response: Final = msgspec.json.Decoder(Response)
 _error: Final = msgspec.json.Decoder(ErrorBody)
@@ -117,59 +118,20 @@ class ResponsesClient(CodecClient):
         return HttpRequest("POST", "/v1/responses", headers, body=request_body(call))
 
     def reader(self, call: Call) -> ReplyReader:
-        return StreamReader() if call.output.stream else BodyReader()
+        if call.output.stream:
+            return StreamReader(NAME, lambda data: _read(_event.decode(data)))
+        return BodyReader(NAME, _read_body)
 
 
-@final
-class BodyReader(ReplyReader):
-    """Reads a whole body, or that of an error."""
-
-    def __init__(self) -> None:
-        self._data: list[bytes] = []
-
-    def push(self, data: bytes) -> list[Event]:
-        self._data.append(data)
-        return []
-
-    def flush(self) -> list[Event]:
-        data = b"".join(self._data)
-        try:
-            response = _response.decode(data)
-        except msgspec.MsgspecError:
-            return [_failed(_decoded(_error, data).error)]
-        events: list[Event] = [Started(0)]
-        for item in response.output:
-            events += _unfolded(item)
-        return [*events, *_ending(response)]
-
-
-@final
-class StreamReader(ReplyReader):
-    """Reads a stream from any cutting of its bytes."""
-
-    def __init__(self) -> None:
-        self._lines = SseReader()
-
-    def push(self, data: bytes) -> list[Event]:
-        events: list[Event] = []
-        try:
-            messages = self._lines.push(data)
-        except UnicodeDecodeError as error:
-            raise ReplyError(f"no reply of Responses: {error}") from error
-        for message in messages:
-            if message.comment is None:
-                events += _read(_decoded(_event, message.data.encode()))
-        return events
-
-    def flush(self) -> list[Event]:
-        return []
-
-
-def _decoded(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
+def _read_body(data: bytes) -> list[Event]:
     try:
-        return decoder.decode(data)
-    except msgspec.MsgspecError as error:
-        raise ReplyError(f"no reply of Responses: {error}") from error
+        response = _response.decode(data)
+    except msgspec.MsgspecError:
+        return [_failed(_error.decode(data).error)]
+    events: list[Event] = [Started(0)]
+    for item in response.output:
+        events += _unfolded(item)
+    return [*events, *_ending(response)]
 
 
 def _read(event: StreamEvent) -> list[Event]:

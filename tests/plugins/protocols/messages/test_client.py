@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.plugins.protocols.messages.plain import plain
+from tests.plugins.protocols.messages.reading import reader_of
 from tokenwire.core.call import (
     CacheMarker,
     Call,
@@ -38,7 +39,7 @@ from tokenwire.core.errors import ErrorKind, ReplyError
 from tokenwire.core.events import Failed, Finished, PartDelta, PartEnd, PartStart, Started, Usage
 from tokenwire.core.fold import fold
 from tokenwire.core.testing.strategies import Shape, cuts, dialogues, event_streams
-from tokenwire.plugins.protocols.messages.client import BodyReader, StreamReader, request
+from tokenwire.plugins.protocols.messages.client import request
 
 SHAPE = Shape(
     reasons=("stop", "stop_sequence", "length", "context_length", "cancelled"),
@@ -48,11 +49,11 @@ SHAPE = Shape(
 
 
 def read_stream(data):
-    return StreamReader().push(data)
+    return reader_of(stream=True).push(data)
 
 
 def read_body(data):
-    reader = BodyReader()
+    reader = reader_of(stream=False)
     assert reader.push(data) == []
     return reader.flush()
 
@@ -99,10 +100,10 @@ def test_streams_are_read_back(encode, events):
 @given(st.data())
 def test_any_cutting_is_read_the_same(encode, data):
     stream = encode(data.draw(event_streams(SHAPE)))
-    reader = StreamReader()
+    reader = reader_of(stream=True)
     pieces = [event for piece in data.draw(cuts(stream)) for event in reader.push(piece)]
     assert pieces == read_stream(stream)
-    reader = StreamReader()
+    reader = reader_of(stream=True)
     assert [e for byte in stream for e in reader.push(bytes((byte,)))] == read_stream(stream)
 
 

@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from tests.goldens import check
 from tests.plugins.protocols.messages.plain import plain
+from tests.plugins.protocols.messages.reading import reader_of
 from tokenwire.core.call import Call
 from tokenwire.core.events import Finished, PartDelta, PartEnd, PartStart, Started, Usage
 from tokenwire.core.fold import fold
 from tokenwire.core.wire import HttpRequest
-from tokenwire.plugins.protocols.messages.client import BodyReader, StreamReader, request
+from tokenwire.plugins.protocols.messages.client import request
 
 GOLDEN = Path(__file__).parent / "golden"
 REQUESTS = sorted(
@@ -69,11 +70,11 @@ def test_replies(encode, path):
     stream, body = encode(events), encode(events, stream=False)
     check(path.with_name(f"{name}.sse"), stream)
     check(path.with_name(f"{name}.body.json"), body + b"\n")
-    whole = StreamReader().push(stream)
-    reader = StreamReader()
+    whole = reader_of(stream=True).push(stream)
+    reader = reader_of(stream=True)
     assert [event for byte in stream for event in reader.push(bytes((byte,)))] == whole
     assert parts(whole) == parts(events)
-    unary = BodyReader()
+    unary = reader_of(stream=False)
     unary.push(body)
     assert [part[:2] for part in parts(unary.flush())] == [part[:2] for part in parts(events)]
 
