@@ -1,0 +1,76 @@
+"""Self-attention over the paged KV of one layer. Knows neither what comes before nor after it."""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor
+
+from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.layers.linear import Linear
+from tokenwire.plugins.engines.cuda.layers.site import Site
+
+__all__ = ("Attention",)
+
+
+@final
+class Attention:
+    """Called with normalised x [T, H]; writes the tokens' KV and gives [T, H]."""
+
+    def __init__(self, site: Site, name: str, layer: int) -> None:
+        config = site.config
+        self.config, self.ops = config, site.ops
+        self.window = config.windows[layer]
+        self.group = config.group_of_layer[layer]
+        heads, kv_heads, dim = config.heads, config.kv_heads, config.head_dim
+        sizes = {"q_proj": heads * dim, "k_proj": kv_heads * dim, "v_proj": kv_heads * dim}
+        parts = [(f"{name}.{part}", size) for part, size in sizes.items()]
+        self.qkv = Linear(site, parts, config.hidden, bias=config.qkv_bias)
+        self.output = Linear(
+            site, [(f"{name}.o_proj", config.hidden)], heads * dim, bias=config.output_bias
+        )
+        self.norms: tuple[Tensor, Tensor] | None = None
+        if config.qk_norm:
+            self.norms = (
+                site.weight(f"{name}.q_norm.weight", dim),
+                site.weight(f"{name}.k_norm.weight", dim),
+            )
+
+    def __call__(
+        self, x: Tensor, batch: Batch, cache: KvCache, cos_sin: Tensor, gate: Tensor | None
+    ) -> Tensor:
+        config, ops = self.config, self.ops
+        heads, kv_heads = config.heads, config.kv_heads
+        qkv = self.qkv(x, gate).view(-1, heads + 2 * kv_heads, config.head_dim)
+        q, k, v = qkv.split((heads, kv_heads, kv_heads), dim=1)
+        if self.norms is not None:
+            q = ops.rms_norm(q, self.norms[0], config.rms_eps, config.norm_offset)
+            k = ops.rms_norm(k, self.norms[1], config.rms_eps, config.norm_offset)
+        q, k = ops.rope(q, k, batch.positions, cos_sin)
+        slots = batch.slots[self.group]
+        ops.kv_write(k, v, cache.k, cache.v, slots, cache.k_scale, cache.v_scale)
+        return self.output(self._attend(q, batch, cache).flatten(1), gate)
+
+    def _attend(self, q: Tensor, batch: Batch, cache: KvCache) -> Tensor:
+        """[T, heads, dim] of queries -> the same of values."""
+        decode, prefill = batch.decode[self.group], batch.prefill[self.group]
+        options = {
+            "window": self.window,
+            "softcap": self.config.attention_softcap,
+            "k_scale": cache.k_scale,
+            "v_scale": cache.v_scale,
+        }
+        scale, split = self.config.attention_scale, batch.decode_tokens
+        found: list[Tensor] = []
+        if decode is not None:
+            part = q if prefill is None else q[:split]
+            found.append(
+                self.ops.attention_decode(part, cache.k, cache.v, decode, scale, **options)
+            )
+        if prefill is not None:
+            part = q if decode is None else q[split:]
+            found.append(
+                self.ops.attention_prefill(part, cache.k, cache.v, prefill, scale, **options)
+            )
+        return found[0] if len(found) == 1 else torch.cat(found)

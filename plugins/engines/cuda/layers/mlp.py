@@ -1,0 +1,29 @@
+"""The gated feed-forward layer."""
+
+from __future__ import annotations
+
+from typing import final
+
+from torch import Tensor
+
+from tokenwire.plugins.engines.cuda.layers.linear import Linear
+from tokenwire.plugins.engines.cuda.layers.site import Site
+
+__all__ = ("Mlp",)
+
+
+@final
+class Mlp:
+    """down(act(gate x) * up x), gate and up in one multiplication. [T, H] -> [T, H]."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        config = site.config
+        inner, bias = config.intermediate, config.mlp_bias
+        parts = [(f"{name}.gate_proj", inner), (f"{name}.up_proj", inner)]
+        self.gate_up = Linear(site, parts, config.hidden, bias=bias)
+        self.down = Linear(site, [(f"{name}.down_proj", config.hidden)], inner, bias=bias)
+        ops = site.ops
+        self.activate = ops.silu_mul if config.activation == "silu" else ops.gelu_mul
+
+    def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
+        return self.down(self.activate(self.gate_up(x, gate)), gate)

@@ -1,0 +1,40 @@
+"""Where a network is built: device and dtype, and a place in memory for each checkpoint tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+
+__all__ = ("Site",)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Layers ask it for memory, and say which tensor of the checkpoint belongs into which part.
+
+    The memory is not initialised: whoever fills `places` makes the network usable.
+    """
+
+    config: ModelConfig
+    ops: Ops
+    device: torch.device
+    dtype: torch.dtype
+    places: dict[str, Tensor] = field(default_factory=dict)
+    """A checkpoint tensor's name -> the (part of a) weight it goes to, in the wanted shape."""
+
+    def weight(self, name: str, *shape: int) -> Tensor:
+        """Memory for one tensor."""
+        tensor = self.empty(*shape)
+        self.places[name] = tensor
+        return tensor
+
+    def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
+        return torch.empty(shape, device=self.device, dtype=dtype or self.dtype)

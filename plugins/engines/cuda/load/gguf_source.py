@@ -1,0 +1,132 @@
+"""Weights of a GGUF file, dequantised while they are read, and the configuration it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, final
+
+import msgspec
+import torch
+from torch import Tensor
+
+from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.load.gguf_config import config_fields, tensor_names
+from tokenwire.plugins.engines.cuda.load.source import Entry, Source
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.models.families import parse_config
+
+__all__ = ("GgufSource", "find_gguf")
+
+DIVISORS = "rope_freqs.weight"
+QUERY, KEY = "self_attn.q_proj.", "self_attn.k_proj."
+
+
+def find_gguf(path: Path, name: str | None) -> Path | None:
+    """The GGUF file that `path` is or has; None: `path` is a folder of safetensors."""
+    if path.is_file():
+        return path
+    if name is not None:
+        if not (path / name).is_file():
+            raise ConfigError(f"engine cuda: no file {name!r} in {str(path)!r}: see `gguf`")
+        return path / name
+    if any(path.glob("*.safetensors")) or any(path.glob("*.safetensors.index.json")):
+        return None
+    files = sorted(path.glob("*.gguf"))
+    if len(files) > 1:
+        listed = ", ".join(file.name for file in files)
+        raise ConfigError(f"engine cuda: {str(path)!r} has {listed}: name one with `gguf`")
+    return files[0] if files else None
+
+
+@final
+class GgufSource(Source):
+    """The file is mapped into memory and never written."""
+
+    def __init__(self, file: Path) -> None:
+        reader = _reader(file)
+        fields = {name: field.contents() for name, field in reader.fields.items()}
+        self._file = str(file)
+        self._tensors: dict[str, Any] = {}
+        self._entries: dict[str, Entry] = {}
+        raw = {tensor.name: tensor for tensor in reader.tensors}
+        architecture = str(fields.get("general.architecture"))
+        document = config_fields(fields, raw, self._file)
+        embedding = raw.get("token_embd.weight")
+        if embedding is None:
+            raise ConfigError(f"{file}: wanted the tensor 'token_embd.weight', it is not there")
+        document["vocab_size"] = int(embedding.shape[1])
+        self._permuted = architecture == "llama"
+        divisors = raw.pop(DIVISORS, None)
+        self.config = _config(document, self._file, architecture, divisors)
+        for name, ours in tensor_names(architecture, raw).items():
+            tensor = raw[name]
+            shape = tuple(int(size) for size in reversed(tensor.shape))
+            kind = tensor.tensor_type.name
+            self._entries[ours] = Entry(self._file, shape, kind, int(tensor.n_bytes), name)
+            self._tensors[ours] = tensor
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self._entries
+
+    def read(self, name: str) -> Tensor:
+        entry = self._entries[name]
+        values = _values(self._tensors[name], entry)
+        if self._permuted and (QUERY in name or KEY in name):
+            heads = self.config.heads if QUERY in name else self.config.kv_heads
+            values = _unpermuted(values, heads)
+        return values
+
+
+def _reader(file: Path) -> Any:
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise ConfigError(f"{file}: wanted the package gguf, to read it: {error}") from error
+    try:
+        return GGUFReader(file)
+    except (ValueError, IndexError, KeyError, OSError) as error:
+        raise ConfigError(
+            f"{file}: wanted a whole GGUF file, and it cannot be read ({error}): "
+            "it may be cut short; copy or download it again"
+        ) from error
+
+
+def _config(
+    document: dict[str, object], where: str, architecture: str, divisors: Any
+) -> ModelConfig:
+    config = parse_config(document, where)
+    if architecture == "gemma3":
+        # Why: in this format the 1 that is added to norms' weights is in them already.
+        config = msgspec.structs.replace(config, norm_offset=0.0)
+    if divisors is not None:
+        listed = tuple(float(each) for each in divisors.data.ravel())
+        ropes = tuple(msgspec.structs.replace(rope, divisors=listed) for rope in config.ropes)
+        config = msgspec.structs.replace(config, ropes=ropes)
+    return config
+
+
+def _values(tensor: Any, entry: Entry) -> Tensor:
+    from gguf import dequantize
+
+    if entry.kind == "BF16":
+        raw = torch.from_numpy(tensor.data.copy())
+        return raw.view(torch.bfloat16).view(entry.shape)
+    try:
+        values = dequantize(tensor.data, tensor.tensor_type)
+    except NotImplementedError as error:
+        raise ConfigError(
+            f"{entry.file}: tensor {entry.key!r}: no way to dequantise {entry.kind}: {error}"
+        ) from error
+    if not values.flags.writeable:
+        values = values.copy()
+    return torch.from_numpy(values).view(entry.shape)
+
+
+def _unpermuted(values: Tensor, heads: int) -> Tensor:
+    """q's and k's rows as half-split rotation wants them: the llama architecture of this format
+    has the two rows of a pair beside each other, checkpoints have them half a head apart."""
+    rows = values.shape[0]
+    pairs = values.view(heads, rows // heads // 2, 2, *values.shape[1:])
+    return pairs.transpose(1, 2).reshape(values.shape)

@@ -1,0 +1,109 @@
+"""A network from a folder or a GGUF file: its configuration, its memory, its weights."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import torch
+
+from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
+from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
+from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
+from tokenwire.plugins.engines.cuda.load.source import Source
+from tokenwire.plugins.engines.cuda.models.causal import CausalModel
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.models.families import read_config
+
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+
+__all__ = ("Loaded", "QuantisationChoice", "load", "load_config")
+
+LOG = logging.getLogger("tokenwire.engine.load")
+
+QuantisationChoice = Literal["auto", "none"]
+"""auto: fp8 weights stay fp8 where the device multiplies in it. none: they are dequantised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    model: CausalModel
+    config: ModelConfig
+    bytes: int
+    """Of weights in the device's memory."""
+    seconds: float
+
+
+def load_config(path: Path, *, gguf: str | None = None) -> ModelConfig:
+    """Of a folder (config.json, or the one .gguf file in it) or of a GGUF file."""
+    return _open(path, gguf)[0]
+
+
+def load(
+    path: Path,
+    *,
+    device: torch.device | str,
+    dtype: torch.dtype | None,
+    ops: Ops,
+    quantisation: QuantisationChoice = "auto",
+    progress: Progress | None = None,
+    positions: int | None = None,
+    gguf: str | None = None,
+    threads: int | None = None,
+) -> Loaded:
+    """`path`: a folder with config.json and *.safetensors, or with a .gguf (`gguf` says which of
+    several); or a .gguf file. `dtype` None: the checkpoint's. `positions`: how many a sequence
+    may have; None: as many as the model was made for.
+
+    Raises ConfigError that names file, tensor, what was wanted and what came.
+    """
+    started = time.monotonic()
+    config, source = _open(path, gguf)
+    if quantisation == "none" and config.quantisation is not None:
+        # Why the block is still told: the file's weights are as they are.
+        skip_all = msgspec.structs.replace(config.quantisation, skipped=("model", "lm_head"))
+        built = msgspec.structs.replace(config, quantisation=skip_all)
+    else:
+        built = config
+    kind = dtype or getattr(torch, config.dtype)
+    model = CausalModel(built, ops, device=device, dtype=kind, positions=positions)
+    optional = frozenset({"lm_head.weight"}) if config.tie else frozenset[str]()
+    fill(
+        model.places,
+        source,
+        optional=optional,
+        block=config.quantisation.block if config.quantisation else None,
+        threads=threads or min(8, os.cpu_count() or 1),
+        progress=progress,
+    )
+    seconds = time.monotonic() - started
+    LOG.info(
+        "loaded %s in %.1f s (%.2f GB/s): %s, %s on %s",
+        path.name,
+        seconds,
+        model.weight_bytes / 1e9 / max(seconds, 1e-9),
+        config.family,
+        str(kind).removeprefix("torch."),
+        device,
+    )
+    return Loaded(model, config, model.weight_bytes, seconds)
+
+
+def _open(path: Path, gguf: str | None) -> tuple[ModelConfig, Source]:
+    if not path.exists():
+        raise ConfigError(
+            f"engine cuda: nothing at {str(path)!r}: set `path` (or the model's `checkpoint`) to a "
+            "folder with config.json and *.safetensors, or to a .gguf file"
+        )
+    file = find_gguf(path, gguf)
+    if file is not None:
+        source = GgufSource(file)
+        return source.config, source
+    return read_config(path), SafetensorsSource(path)

@@ -1,0 +1,32 @@
+"""Tensor names of checkpoints, brought to one form. Knows no file and no torch."""
+
+from __future__ import annotations
+
+__all__ = ("checkpoint_name",)
+
+OTHERS = (
+    "vision_tower.",
+    "multi_modal_projector.",
+    "model.vision_tower.",
+    "model.multi_modal_projector.",
+)
+INNER = {
+    "model.language_model.": "model.",
+    "language_model.model.": "model.",
+    "language_model.lm_head.": "lm_head.",
+}
+BARE = ("embed_tokens.", "layers.", "norm.")
+
+
+def checkpoint_name(key: str) -> str | None:
+    """As a causal model's own checkpoint would name it; None: it is of no use to the text model.
+
+    Checkpoints of multimodal models keep the text model one level down, those of embedding models
+    leave out the "model." before their names, and old ones keep rope's frequencies.
+    """
+    if key.startswith(OTHERS) or key.endswith("rotary_emb.inv_freq"):
+        return None
+    for prefix, ours in INNER.items():
+        if key.startswith(prefix):
+            return ours + key.removeprefix(prefix)
+    return f"model.{key}" if key.startswith(BARE) else key

@@ -1,0 +1,1 @@
+"""Networks: their configuration, the families, and the one decoder that all of them are."""

@@ -1,0 +1,117 @@
+"""The decoder that every family's configuration describes: ids in, hidden states and logits out.
+
+Weights and nothing else: no cache, no position, no request. Knows no file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.layers.block import Block
+from tokenwire.plugins.engines.cuda.layers.linear import Linear
+from tokenwire.plugins.engines.cuda.layers.lora import Lora, gate_of
+from tokenwire.plugins.engines.cuda.layers.norm import Norm
+from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
+from tokenwire.plugins.engines.cuda.layers.site import Site
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+
+__all__ = ("CausalModel",)
+
+
+@final
+class CausalModel:
+    """Memory for the weights, not filled: `load.load` does that, by `places`."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        ops: Ops,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        positions: int | None = None,
+    ) -> None:
+        """`positions`: how many a sequence may have; None: the model's context length."""
+        self.config = config
+        self.ops = ops
+        self.device = torch.device(device)
+        self.dtype = dtype
+        self.adapter_slots = 0
+        # Why so: the scale is rounded to the weights' dtype, as it was in training.
+        self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
+        site = Site(config, ops, self.device, dtype)
+        self.embedding = site.weight("model.embed_tokens.weight", config.vocab_size, config.hidden)
+        self.blocks = tuple(
+            Block(site, f"model.layers.{layer}", layer) for layer in range(config.layers)
+        )
+        self.norm = Norm(site, "model.norm")
+        self.head = self.embedding
+        if not config.tie:
+            self.head = site.weight("lm_head.weight", config.vocab_size, config.hidden)
+        served = positions or config.context_length
+        self.tables = tuple(cos_sin(rope, served, self.device) for rope in config.ropes)
+        self.places = site.places
+        """A checkpoint tensor's name -> where its values go."""
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(place.numel() * place.element_size() for place in self.places.values())
+
+    def linears(self) -> dict[str, tuple[Linear, int]]:
+        """Each linear module of the checkpoint -> the layer it is in, and its part there."""
+        found: dict[str, tuple[Linear, int]] = {}
+        for block in self.blocks:
+            attention, mlp = block.attention, block.mlp
+            for linear in (attention.qkv, attention.output, mlp.gate_up, mlp.down):
+                for part, (name, _) in enumerate(linear.parts):
+                    found[name] = linear, part
+        return found
+
+    def reserve_adapters(self, slots: int, rank: int) -> None:
+        """Memory for LoRA adapters in slots 1 to `slots`, of ranks up to `rank`; all are zero.
+
+        To be called once, before any CUDA graph is captured.
+        """
+        self.adapter_slots = slots
+        like = torch.empty(0, device=self.device, dtype=self.dtype)
+        for linear, part in self.linears().values():
+            if part == 0:
+                sizes = [size for _, size in linear.parts]
+                linear.lora = Lora(linear.inputs, sizes, slots, rank, like)
+
+    def forward(self, batch: Batch, caches: Sequence[KvCache]) -> Tensor:
+        """[T, H], after the final norm. Writes the tokens' KV into `caches`, one a layer.
+
+        Launches work and reads nothing back: it can be captured in a CUDA graph.
+        """
+        with torch.inference_mode():
+            gate = None
+            if batch.adapters is not None and self.adapter_slots:
+                gate = gate_of(batch.adapters, self.adapter_slots, self.dtype)
+            x = F.embedding(batch.ids, self.embedding)
+            if self.embed_scale != 1.0:
+                x *= self.embed_scale
+            residual: Tensor | None = None
+            ropes = self.config.rope_of_layer
+            for layer, block in enumerate(self.blocks):
+                table = self.tables[ropes[layer]]
+                x, residual = block(x, residual, batch, caches[layer], cos_sin=table, gate=gate)
+            return self.norm(x) if residual is None else self.norm.join(x, residual)[0]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """[R, H] of `forward`'s rows -> [R, V] float32."""
+        with torch.inference_mode():
+            scores = F.linear(hidden, self.head).float()
+            cap = self.config.logit_softcap
+            if cap:
+                scores.div_(cap).tanh_().mul_(cap)
+            return scores

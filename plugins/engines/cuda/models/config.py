@@ -1,0 +1,105 @@
+"""A decoder's sizes and switches, as values. Knows no torch, no file and no family's names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ("Activation", "KvGroup", "ModelConfig", "Quantisation", "Rope")
+
+Activation = Literal["silu", "gelu_tanh"]
+
+
+class Rope(Struct, frozen=True):
+    """How positions become angles. Names as in checkpoints; `layers/rope.py` has the formulas."""
+
+    dim: int
+    """Dimensions of a head that are rotated, from the first."""
+    theta: float = 10_000.0
+    kind: Literal["default", "linear", "dynamic", "llama3", "yarn"] = "default"
+    factor: float = 1.0
+    original_context: int = 0
+    """Positions that the model was trained on before it was stretched."""
+    low_freq_factor: float = 1.0
+    high_freq_factor: float = 4.0
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float = 1.0
+    """Multiplies cosines and sines (yarn)."""
+    truncate: bool = True
+    divisors: tuple[float, ...] = ()
+    """[dim / 2]: each frequency is divided by its own, where a GGUF says so."""
+
+
+class Quantisation(Struct, frozen=True):
+    """fp8 weights (e4m3) with one scale a block of [rows, columns]."""
+
+    block: tuple[int, int]
+    skipped: tuple[str, ...] = ()
+    """Modules, by their names in the checkpoint, that are not quantised."""
+
+
+class KvGroup(Struct, frozen=True):
+    """Layers that look equally far back, and so share block tables."""
+
+    window: int
+    """Tokens; 0: all."""
+    layers: tuple[int, ...]
+
+
+class ModelConfig(Struct, frozen=True):
+    """Everything that tells one decoder of a family from another."""
+
+    family: str
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab_size: int
+    context_length: int
+    rms_eps: float
+    ropes: tuple[Rope, ...]
+    rope_of_layer: tuple[int, ...]
+    """For each layer, its index in `ropes`."""
+    windows: tuple[int, ...]
+    """For each layer, how many tokens it sees, its own included; 0: all."""
+    attention_scale: float
+    """Multiplies q @ k."""
+    tie: bool = False
+    """The head's weight is the embedding's."""
+    qkv_bias: bool = False
+    output_bias: bool = False
+    """Of the attention's last projection."""
+    mlp_bias: bool = False
+    qk_norm: bool = False
+    """q and k of every head are normalised before they are rotated."""
+    post_norms: bool = False
+    """Attention's and MLP's results are normalised before they join the residual (Gemma)."""
+    norm_offset: float = 0.0
+    """Added to norms' weights (1 for Gemma)."""
+    embed_scale: float = 1.0
+    activation: Activation = "silu"
+    attention_softcap: float = 0.0
+    """0: none."""
+    logit_softcap: float = 0.0
+    eos_ids: tuple[int, ...] = ()
+    dtype: str = "bfloat16"
+    """The checkpoint's."""
+    quantisation: Quantisation | None = None
+
+    @property
+    def groups(self) -> tuple[KvGroup, ...]:
+        """Full attention first, where a layer has it; then windows, the widest first."""
+        found = sorted(set(self.windows), key=lambda window: (window != 0, -window))
+        return tuple(
+            KvGroup(window, tuple(layer for layer, its in enumerate(self.windows) if its == window))
+            for window in found
+        )
+
+    @property
+    def group_of_layer(self) -> tuple[int, ...]:
+        order = [group.window for group in self.groups]
+        return tuple(order.index(window) for window in self.windows)
