@@ -1,0 +1,1 @@
+"""Who runs when, and on which KV blocks. Plain integers and lists: knows no tensor and no clock."""
