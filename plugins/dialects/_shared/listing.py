@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
@@ -14,10 +15,20 @@ from tokenwire.plugins.dialects._shared.settings import ReasoningSettings
 if TYPE_CHECKING:
     from tokenwire.plugins.dialects._shared.family import Family
 
-__all__ = ("FamilyMap", "dialects_of", "parsers_of")
+__all__ = ("FamilyMap", "dialects_of", "families_in", "parsers_of")
 
 FamilyMap: TypeAlias = "Callable[[], Mapping[str, Family]]"
 """Imports what the families need and gives them by name."""
+
+
+def families_in(module: str) -> FamilyMap:
+    """The FAMILIES of a module that is imported when one of them is built."""
+
+    def families() -> Mapping[str, Family]:
+        found: Mapping[str, Family] = import_module(module).FAMILIES
+        return found
+
+    return families
 
 
 def parsers_of(families: FamilyMap, names: Mapping[str, str]) -> list[Factory[ParserMaker]]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from tokenwire.core.factory import NoSettings, Services
 from tokenwire.core.ports.dialect import Dialect, ParserMaker, ReasoningStyle
-
-if TYPE_CHECKING:
-    from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.listing import families_in
 
 __all__ = (
     "NAMES",
@@ -28,12 +26,7 @@ NAMES: Final[Mapping[str, str]] = {
     "laguna_xs": "Poolside Laguna XS.2",
     "spark": "Spark 2.5",
 }
-
-
-def all_families() -> Mapping[str, Family]:
-    from tokenwire.plugins.dialects.glm.families import FAMILIES
-
-    return FAMILIES
+all_families: Final = families_in("tokenwire.plugins.dialects.glm.families")
 
 
 class HunyuanSettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.listing import families_in
 
 __all__ = ("NAMES", "all_families")
 
@@ -15,9 +14,4 @@ NAMES: Final[Mapping[str, str]] = {
     "minimax_m3": "MiniMax M3",
     "minimax_m1": "MiniMax M1",
 }
-
-
-def all_families() -> Mapping[str, Family]:
-    from tokenwire.plugins.dialects.minimax.families import FAMILIES
-
-    return FAMILIES
+all_families: Final = families_in("tokenwire.plugins.dialects.minimax.families")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.listing import families_in
 
 __all__ = ("NAMES", "all_families")
 
@@ -14,9 +13,4 @@ NAMES: Final[Mapping[str, str]] = {
     "mistral": "Mistral Small 3.2, Ministral 3, Devstral",
     "mistral_json": "Mistral 7B v0.3, Nemo, Large 2",
 }
-
-
-def all_families() -> Mapping[str, Family]:
-    from tokenwire.plugins.dialects.mistral.families import FAMILIES
-
-    return FAMILIES
+all_families: Final = families_in("tokenwire.plugins.dialects.mistral.families")

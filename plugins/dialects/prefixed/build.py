@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.listing import families_in
 
 __all__ = ("NAMES", "all_families")
 
@@ -23,9 +22,4 @@ NAMES: Final[Mapping[str, str]] = {
     "phi4": "Phi-4-mini",
     "solar": "Solar Open",
 }
-
-
-def all_families() -> Mapping[str, Family]:
-    from tokenwire.plugins.dialects.prefixed.families import FAMILIES
-
-    return FAMILIES
+all_families: Final = families_in("tokenwire.plugins.dialects.prefixed.families")
