@@ -80,7 +80,8 @@ def _dialogue(lose: Callable[[Dialogue], Dialogue]) -> Lose:
 def _raw(call: Call) -> Call:
     if call.prompts:
         return call
-    dialogue = Dialogue((), reasoning=ReasoningSettings("off"))
+    wanted = call.dialogue.response_format
+    dialogue = Dialogue((), reasoning=ReasoningSettings("off"), response_format=wanted)
     return replace(call, dialogue=dialogue, prompts=(RawPrompt(text_of(call.dialogue)),))
 
 

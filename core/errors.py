@@ -96,6 +96,15 @@ class RequestError(CallError):
     ) -> None:
         super().__init__(kind, message, param=param, code=code, retry_after=retry_after)
 
+    def renamed(self, param: str) -> RequestError:
+        """The same, of a field that the client knows as `param`."""
+        message = self.message
+        if self.param is not None and message.startswith(f"{self.param}:"):
+            message = param + message.removeprefix(self.param)
+        return RequestError(
+            message, kind=self.kind, param=param, code=self.code, retry_after=self.retry_after
+        )
+
 
 class ServiceError(CallError):
     """Ours or the engine's: 5xx. `message` is safe to show; causes are logged, never sent."""

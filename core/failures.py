@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from tokenwire.core.errors import ErrorKind
+import re
+from typing import Final
+
+from tokenwire.core.dialogue import Dialogue
+from tokenwire.core.errors import ErrorKind, RequestError
 from tokenwire.core.events import Failed
-from tokenwire.core.tokens import Finish, FinishCause, FinishKind
+from tokenwire.core.tokens import Constraint, Finish, FinishCause, FinishKind
 
-__all__ = ("INTERNAL", "failure")
+__all__ = ("INTERNAL", "constrained_field", "constraint_error", "failure")
 
-# The engine's own words go to the log alone.
+LONGEST_REASON: Final = 200
+SHARED: Final = 16
+"""A reason that has so many characters in a row of a prompt is not shown."""
+ODD: Final = re.compile(r"[^\x21-\x7e]+")
+
+# The engine's own words go to the log alone (but for why it cannot keep to a constraint).
 FAILURES: dict[FinishCause, tuple[ErrorKind, str]] = {
     FinishCause.REFUSED: (
         ErrorKind.INVALID_REQUEST,
@@ -37,3 +46,40 @@ def failure(finish: Finish) -> Failed | None:
         return None
     kind, message = FAILURES.get(finish.cause, INTERNAL)
     return Failed(kind, message, RETRY_AFTER_S.get(kind))
+
+
+def constraint_error(
+    finish: Finish, constraint: Constraint, prompt: str, param: str
+) -> RequestError | None:
+    """Why an engine refused a job that holds its answer to something; None where the refusal was
+    for the moment alone. `prompt`: its text, of which nothing may be said; `param`: the field that
+    asks for the constraint, as its protocol calls it."""
+    if finish.cause is not FinishCause.REFUSED or finish.retryable:
+        return None
+    reason = _safe(finish.message, constraint.text, prompt)
+    return RequestError(
+        f"the model's engine refused the {constraint.kind} that {param} holds the answer to"
+        f"{f': {reason}' if reason else ''}",
+        param=param,
+        code="unsupported_constraint",
+    )
+
+
+def constrained_field(dialogue: Dialogue) -> str:
+    """What of a call its constraint was made from."""
+    choice, wanted = dialogue.tool_choice, dialogue.response_format
+    if not dialogue.tools or choice.mode == "none":
+        return "response_format"
+    is_forced = choice.mode in ("required", "named") or choice.required
+    return "tools" if is_forced or wanted.kind == "text" else "response_format"
+
+
+def _safe(reason: str, own: str, prompt: str) -> str:
+    """In one short line; "" where it quotes the prompt, and not only what the client wrote as the
+    constraint."""
+    shown = ODD.sub(" ", reason)[:LONGEST_REASON].strip()
+    for at in range(len(shown) - SHARED + 1):
+        piece = shown[at : at + SHARED]
+        if piece in prompt and piece not in own:
+            return ""
+    return shown

@@ -146,7 +146,13 @@ class Flow:
             session=own.session if own.session is not None else identity.session,
         )
         call = replace(asked, identity=identity)
-        await self._run(codec, call, request, exchange, stamp)
+        try:
+            await self._run(codec, call, request, exchange, stamp)
+        except RequestError as error:
+            # Why: what is wrong for the model has the call's names, which are no protocol's.
+            if error.param is None or (param := codec.spelled(error.param)) == error.param:
+                raise
+            raise error.renamed(param) from error
 
     async def _admit(self, request: HttpRequest) -> Identity:
         """All guards are asked; the first that names a tenant decides it."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.events import Failed
 from tokenwire.core.exchange import ClientGone
+from tokenwire.core.failures import constrained_field, constraint_error
 from tokenwire.core.keeper import Keeper
 from tokenwire.core.ports.codec import Reply
 from tokenwire.core.stream import AnswerStream
@@ -120,7 +121,7 @@ class Run:
         if stream.gone:
             raise ClientGone
         if stream.failed is not None:
-            raise error_of(stream.failed)
+            raise self._error(stream.failed)
         body = stream.take()
         await self._settle()
         await self._exchange.reply(
@@ -136,7 +137,7 @@ class Run:
                 raise ClientGone
             if stream.failed is not None:
                 if not self._started:
-                    raise error_of(stream.failed)
+                    raise self._error(stream.failed)
                 data = self._reply.push(stream.failed)
                 await self._settle()
                 await exchange.send(data)
@@ -155,6 +156,18 @@ class Run:
             if stream.is_over and not stream.has_bytes:
                 break
         await exchange.finish()
+
+    def _error(self, failed: Failed) -> CallError:
+        """As the client is told it. An engine that will not hold an answer to what the client sent
+        says why, for the client alone can mend it."""
+        finish, constraint = self._stream.generation.failed_finish, self._job.constraint
+        if finish is not None and constraint is not None:
+            work = self._work
+            param = work.codec.spelled(constrained_field(work.call.dialogue))
+            prompt = "\n".join(each.text for each in work.prompts or (work.prompt,))
+            if error := constraint_error(finish, constraint, prompt, param):
+                return error
+        return error_of(failed)
 
     async def _settle(self) -> None:
         keeper, self._keeper = self._keeper, None

@@ -14,6 +14,7 @@ from tokenwire.core.dialogue import Dialogue, ReasoningSettings, ResponseFormat,
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.plugins.protocols._shared.answer_shape import SHAPES, read_format
 from tokenwire.plugins.protocols.chat_completions.call import FetchingCall, needs_of
 from tokenwire.plugins.protocols.chat_completions.schema import (
     REQUEST_FIELDS,
@@ -23,10 +24,8 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
 )
 from tokenwire.plugins.protocols.chat_completions.spelling import SPELLING, names_of, unusual
 from tokenwire.plugins.protocols.chat_completions.tools import (
-    SHAPES,
     RawText,
     read_choice,
-    read_format,
     read_tools,
 )
 from tokenwire.plugins.protocols.chat_completions.turns import read_turns
@@ -142,7 +141,9 @@ def _dialogue(
         turns,
         tools=tools,
         tool_choice=read_choice(request.tool_choice, request.parallel_tool_calls, tools, ignored),
-        response_format=ResponseFormat() if raw is None else read_format(request, raw, ignored),
+        response_format=ResponseFormat()
+        if raw is None
+        else read_format(request, raw.shapes, ignored),
         reasoning=_reasoning(request),
         template_args=_template_args(request),
         continue_final=_continues(request),

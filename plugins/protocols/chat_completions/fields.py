@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tokenwire.core.field_rule import FieldRule
+from tokenwire.plugins.protocols._shared.answer_shape import SHAPE_FIELDS
 
 __all__ = ("FIELDS",)
 
@@ -77,29 +78,7 @@ FIELDS: Final = (
     FieldRule("separate_reasoning", "used", "false: thinking is content, between its markers"),
     FieldRule("stream_reasoning", "used", "false: a stream has thinking in one piece"),
     # The answer's shape.
-    FieldRule(
-        "response_format",
-        "used",
-        "text, json_object, json_schema, regex, grammar (ebnf), choice, structural_tag",
-        ("grammar:json_schema",),
-    ),
-    FieldRule(
-        "response_format.json_schema.description",
-        "ignored",
-        "the schema itself is what the model is held to",
-    ),
-    FieldRule(
-        "structured_outputs",
-        "used",
-        "one of its members: json, regex, choice, grammar, json_object, structural_tag",
-        ("grammar:choice",),
-    ),
-    FieldRule("guided_json", "used", "an older name of it", ("grammar:json_schema",)),
-    FieldRule("guided_regex", "used", "an older name of it", ("grammar:regex",)),
-    FieldRule("guided_choice", "used", "an older name of it", ("grammar:choice",)),
-    FieldRule("guided_grammar", "used", "an older name of it", ("grammar:grammar",)),
-    FieldRule("regex", "used", "another name of guided_regex", ("grammar:regex",)),
-    FieldRule("ebnf", "used", "another name of guided_grammar", ("grammar:grammar",)),
+    *SHAPE_FIELDS,
     # Tools.
     FieldRule("tools", "used", "functions and custom tools", ("dialect:tools",)),
     FieldRule("tools[].custom.format", "emulated", "a grammar is told to the model in words"),

@@ -19,7 +19,6 @@ from tokenwire.core.dialogue import (
     Opaque,
     Part,
     Reasoning,
-    ResponseFormat,
     Text,
     ToolCall,
     ToolChoice,
@@ -27,6 +26,7 @@ from tokenwire.core.dialogue import (
     ToolSpec,
     Turn,
 )
+from tokenwire.plugins.protocols._shared.answer_shape import write_format
 from tokenwire.plugins.protocols.chat_completions.respell import respell, respell_message
 from tokenwire.plugins.protocols.chat_completions.spelling import spelling_of
 from tokenwire.plugins.protocols.chat_completions.tools import BESIDE
@@ -104,7 +104,7 @@ def _dialogue(dialogue: Dialogue) -> dict[str, object]:
         "tools": _tools(dialogue) or None,
         "tool_choice": _choice(dialogue.tool_choice, dialogue.tools),
         "parallel_tool_calls": None if dialogue.tool_choice.parallel else False,
-        "response_format": _format(dialogue.response_format),
+        "response_format": write_format(dialogue.response_format),
         "reasoning_effort": reasoning.effort,
         "chat_template_kwargs": dict(dialogue.template_args) or None,
         "continue_final_message": dialogue.continue_final or None,
@@ -266,24 +266,3 @@ def _named(name: str, tools: tuple[ToolSpec, ...]) -> dict[str, object]:
     custom = any(tool.custom for tool in tools if tool.name == name)
     kind = "custom" if custom else "function"
     return {"type": kind, kind: {"name": name}}
-
-
-def _format(wanted: ResponseFormat) -> object:
-    match wanted.kind:
-        case "text":
-            return None
-        case "json_object":
-            return {"type": "json_object"}
-        case "json_schema":
-            schema: dict[str, object] = {"schema": msgspec.Raw((wanted.text or "").encode())}
-            if wanted.name is not None:
-                schema["name"] = wanted.name
-            if wanted.strict is not None:
-                schema["strict"] = wanted.strict
-            return {"type": "json_schema", "json_schema": schema}
-        case "choice":
-            return {"type": "choice", "choices": wanted.choices}
-        case "structural_tag":
-            return msgspec.Raw((wanted.text or "").encode())
-        case kind:
-            return {"type": kind, kind: wanted.text}

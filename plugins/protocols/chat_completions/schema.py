@@ -10,6 +10,8 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta, Raw, Struct
 
+from tokenwire.plugins.protocols._shared.answer_shape import RawShapes
+
 __all__ = (
     "MESSAGE_FIELDS",
     "REQUEST_FIELDS",
@@ -22,9 +24,7 @@ __all__ = (
     "Message",
     "RawRequest",
     "Request",
-    "ResponseFormatField",
     "StreamOptions",
-    "StructuredOutputs",
     "Thinking",
     "Tool",
     "ToolCallField",
@@ -124,43 +124,6 @@ class AllowedTools(Struct, frozen=True):
     tools: list[Tool]
 
 
-class JsonSchema(Struct, frozen=True):
-    name: str | None = None
-    schema: Json | bool | None = None
-    strict: bool | None = None
-
-
-class ResponseFormatField(Struct, frozen=True):
-    """OpenAI's three types, and those that servers of open models share."""
-
-    type: Literal[
-        "text",
-        "json_object",
-        "json_schema",
-        "regex",
-        "grammar",
-        "ebnf",
-        "choice",
-        "structural_tag",
-    ]
-    json_schema: JsonSchema | None = None
-    regex: Word | None = None
-    grammar: Word | None = None
-    ebnf: Word | None = None
-    choices: Annotated[list[str], Meta(min_length=1)] | None = None
-
-
-class StructuredOutputs(Struct, frozen=True):
-    """vLLM's field of this name: exactly one of its members is set."""
-
-    json: Json | str | None = None
-    regex: Word | None = None
-    choice: Annotated[list[str], Meta(min_length=1)] | None = None
-    grammar: Word | None = None
-    json_object: bool | None = None
-    structural_tag: str | None = None
-
-
 class StreamOptions(Struct, frozen=True):
     include_usage: bool | None = None
     continuous_usage_stats: bool | None = None
@@ -250,10 +213,7 @@ REQUEST_FIELDS: Final = frozenset(Request.__struct_fields__)
 MESSAGE_FIELDS: Final = frozenset(Message.__struct_fields__)
 
 
-class RawRequest(Struct, frozen=True):
-    """Where JSON text is kept as it was sent: numbers and the order of keys stay what they were."""
+class RawRequest(RawShapes, frozen=True):
+    """The tools, too, as they were sent."""
 
     tools: list[dict[str, Raw]] | None = None
-    response_format: dict[str, Raw] | None = None
-    structured_outputs: dict[str, Raw] | None = None
-    guided_json: Raw = Raw(b"")

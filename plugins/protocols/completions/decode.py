@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+from msgspec.structs import replace
+
 from tokenwire.core.call import Call, Hints, Identity, Output, RawPrompt, Sampling, Stopping
 from tokenwire.core.dialogue import Dialogue, ReasoningSettings
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import read_object, to_struct
+from tokenwire.plugins.protocols._shared.answer_shape import SHAPES, RawShapes, read_format
 from tokenwire.plugins.protocols._shared.logit_bias import read_logit_bias
 from tokenwire.plugins.protocols.completions.schema import (
     MOST_CHOICES,
@@ -31,6 +35,8 @@ DEFAULT_MAX_TOKENS: Final = 16
 NO_DIALOGUE: Final = Dialogue((), reasoning=ReasoningSettings(mode="off"))
 MOST_ID: Final = 2**32 - 1
 
+_raw: Final = msgspec.json.Decoder(RawShapes)
+
 
 def decode_call(body: bytes) -> Call:
     """Raises RequestError that names field and reason, and nothing else."""
@@ -47,7 +53,7 @@ def decode_call(body: bytes) -> Call:
         )
     return Call(
         model=request.model,
-        dialogue=NO_DIALOGUE,
+        dialogue=_dialogue(request, body, ignored),
         sampling=_sampling(request),
         stopping=_stopping(request),
         output=output,
@@ -61,6 +67,14 @@ def decode_call(body: bytes) -> Call:
         ignored=ignored.paths,
         unknown=ignored.unknown_paths,
     )
+
+
+def _dialogue(request: Request, body: bytes, ignored: Ignored) -> Dialogue:
+    """No turns: what the answer is held to, where that was asked for."""
+    if all(getattr(request, name) is None for name in SHAPES):
+        return NO_DIALOGUE
+    raw = _raw.decode(body.removeprefix(b"\xef\xbb\xbf"))
+    return replace(NO_DIALOGUE, response_format=read_format(request, raw, ignored))
 
 
 def _prompts(request: Request) -> tuple[RawPrompt, ...]:

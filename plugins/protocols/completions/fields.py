@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tokenwire.core.field_rule import FieldRule
+from tokenwire.plugins.protocols._shared.answer_shape import SHAPE_FIELDS
 
 __all__ = ("FIELDS",)
 
@@ -57,8 +58,7 @@ FIELDS: Final = (
     FieldRule("prompt_cache_key", "used", "the session, where session_id is not set"),
     FieldRule("cache_salt", "used", "keeps cached prefixes apart"),
     FieldRule("priority", "used", "a larger number is more urgent"),
-    FieldRule("response_format", "ignored", "ask by chat, whose answers have a shape"),
-    FieldRule("structured_outputs", "ignored", "ask by chat, whose answers have a shape"),
+    *SHAPE_FIELDS,
     FieldRule("skip_special_tokens", "ignored", "special tokens are never text of an answer"),
     FieldRule("spaces_between_special_tokens", "ignored", "there are none to put spaces between"),
     FieldRule("truncate_prompt_tokens", "ignored", "a prompt that does not fit is refused"),

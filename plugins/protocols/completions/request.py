@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from tokenwire.core.call import Call, RawPrompt
+from tokenwire.plugins.protocols._shared.answer_shape import write_format
 
 __all__ = ("encode_call",)
 
@@ -48,6 +49,7 @@ def encode_call(call: Call) -> bytes:
         "echo": output.echo or None,
         "stream": output.stream or None,
         "stream_options": _stream_options(call),
+        "response_format": write_format(call.dialogue.response_format),
         "user": call.identity.user,
         "session_id": call.identity.session,
         "priority": call.hints.priority or None,

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 __all__ = ("MOST_CHOICES", "REQUEST_FIELDS", "STREAM_FIELDS", "Request", "StreamOptions")
 
+Json: TypeAlias = dict[str, object]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 TokenId: TypeAlias = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Penalty: TypeAlias = Annotated[float, Meta(ge=-2, le=2)]
@@ -57,6 +58,15 @@ class Request(Struct, frozen=True):
     echo: bool | None = None
     stream: bool | None = None
     stream_options: dict[str, object] | None = None
+    # The answer's shape.
+    response_format: Json | None = None
+    structured_outputs: Json | None = None
+    guided_json: Json | str | None = None
+    guided_regex: Word | None = None
+    guided_choice: Annotated[list[str], Meta(min_length=1)] | None = None
+    guided_grammar: Word | None = None
+    regex: Word | None = None
+    ebnf: Word | None = None
     # Who asks, and what may help.
     user: str | None = None
     safety_identifier: str | None = None

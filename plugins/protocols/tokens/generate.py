@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar, final
+from collections.abc import Mapping
+from typing import ClassVar, Final, TypeVar, final
 
 from tokenwire.core.call import Call, Hints, Identity, Output, RawPrompt
 from tokenwire.core.call import Sampling as CallSampling
@@ -61,6 +62,17 @@ FIELDS: Final = (
     FieldRule("session", "used", "the session"),
 )
 
+SAMPLING: Final = (
+    *("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty"),
+    *("repetition_penalty", "seed", "logit_bias", "allowed_ids"),
+)
+WORDS: Final = {
+    **{name: f"sampling.{name}" for name in SAMPLING},
+    "allowed_token_ids": "sampling.allowed_ids",
+    "messages": "prompt",
+    "stop_token_ids": "stopping.stop_ids",
+}
+
 
 @final
 class GenerateCodec(Codec):
@@ -77,6 +89,7 @@ class GenerateCodec(Codec):
     error_body = ErrorBody
     losses = frozenset({"reasoning", "tool_call"})
     fields = FIELDS
+    words: ClassVar[Mapping[str, str]] = WORDS
 
     def decode(self, request: HttpRequest) -> Call:
         given = read_object(request.body)

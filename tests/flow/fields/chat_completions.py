@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.flow.fields.examples import Example, Examples
+from tests.flow.fields.shapes import SHAPES
 
 __all__ = ("EXAMPLES",)
 
@@ -18,13 +19,10 @@ SHAPED = {"type": "custom", "custom": {"name": "f", "format": GRAMMAR}}
 CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 BEGUN = [USER, {"role": "assistant", "content": "a"}]
 STREAM = {"stream": True}
-SHAPE = {"type": "json_schema", "json_schema": {"name": "s", "schema": SCHEMA}}
 TEMPLATE = "tests/flow/test_template_fields.py::test_what_is_for_the_template_gets_there"
 HIDDEN = "tests/flow/test_template_fields.py::test_thinking_that_is_not_to_be_sent"
 INLINE = "tests/flow/test_token_reports.py::test_reasoning_in_the_content"
 WHOLE = "tests/flow/test_token_reports.py::test_reasoning_in_one_piece"
-KINDS = "tests/core/test_constraints.py::test_each_kind_is_held_where_the_engine_can"
-FORMAT = {"lacking": "response_format"}
 
 
 def one(name: str, value: Any, **more: Any) -> Example:
@@ -110,18 +108,7 @@ EXAMPLES = Examples(
         "include_reasoning": one("include_reasoning", False, elsewhere=HIDDEN),
         "separate_reasoning": one("separate_reasoning", False, elsewhere=INLINE),
         "stream_reasoning": one("stream_reasoning", False, elsewhere=WHOLE),
-        "response_format": one("response_format", SHAPE),
-        "response_format.json_schema.description": one(
-            "response_format",
-            {**SHAPE, "json_schema": {"schema": SCHEMA, "description": "d"}},
-        ),
-        "structured_outputs": one("structured_outputs", {"choice": ["x", "y"]}, **FORMAT),
-        "guided_json": one("guided_json", SCHEMA, **FORMAT),
-        "guided_regex": one("guided_regex", "a+", **FORMAT),
-        "guided_choice": one("guided_choice", ["x", "y"], **FORMAT),
-        "guided_grammar": one("guided_grammar", 'root ::= "x"', elsewhere=KINDS, **FORMAT),
-        "regex": one("regex", "a+", **FORMAT),
-        "ebnf": one("ebnf", 'root ::= "x"', elsewhere=KINDS, **FORMAT),
+        **SHAPES,
         "tools": one("tools", [TOOL]),
         "tools[].custom.format": Example({"tools": [SHAPED]}, instead={"tools": [CUSTOM]}),
         "tools[].function.strict": Example({"tools": [STRICT]}, instead={"tools": [TOOL]}),

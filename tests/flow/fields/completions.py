@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.flow.fields.examples import Example, Examples
+from tests.flow.fields.shapes import SHAPES
 
 __all__ = ("EXAMPLES",)
 
@@ -58,8 +59,7 @@ EXAMPLES = Examples(
         "prompt_cache_key": one("prompt_cache_key", "s"),
         "cache_salt": one("cache_salt", "s"),
         "priority": one("priority", 3),
-        "response_format": one("response_format", {"type": "json_object"}),
-        "structured_outputs": one("structured_outputs", {"regex": "a+"}),
+        **SHAPES,
         "skip_special_tokens": one("skip_special_tokens", False),
         "spaces_between_special_tokens": one("spaces_between_special_tokens", False),
         "truncate_prompt_tokens": one("truncate_prompt_tokens", 5),
