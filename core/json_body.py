@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -32,6 +31,7 @@ LONGEST_ECHO: Final = 300
 NO_DUPLICATES_IN: Final = ("messages", "tools")
 
 _untyped: Final = msgspec.json.Decoder()
+_encode: Final = msgspec.json.Encoder().encode
 
 # Maps both kinds of bracket to one kind; the rest is deleted.
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
@@ -63,13 +63,11 @@ def read_object(body: bytes) -> dict[str, object]:
         if _is_too_deep(outside):
             raise _too_deep() from None
         raise RequestError(_fault(body, outside, error), code="invalid_json") from None
-    keys, depth = _keys_and_depth(value)
-    if depth > MAX_DEPTH:
+    if _may_be_deep(body) and _depth(value) > MAX_DEPTH:
         raise _too_deep()
     if type(value) is not dict:
         raise RequestError(f"the body must be a JSON object, not {_kind(value)}")
-    # Why: outside strings a colon follows each key and stands nowhere else.
-    if keys != _most_keys(body) and keys != _outside_strings(body).count(b":"):
+    if not _has_each_key_once(body, value):
         _refuse_duplicates(body)
     return value
 
@@ -117,24 +115,28 @@ def _outside_strings(body: bytes) -> bytes:
     return b"".join(body.split(b'"')[::2])
 
 
-def _most_keys(body: bytes) -> int:
-    """A number of keys that sound JSON text has not more of, quickly found; -1: it is not plain.
+def _has_each_key_once(body: bytes, value: dict[str, object]) -> bool:
+    """Whether the body certainly has no key twice in one object; `value` is what it was read as.
 
-    A key ends in `":`. What stands before a colon is looked at: a quote that no backslash escapes
-    ends a key, or begins a string that begins with a colon. Not plain: white space between the
-    two, and a backslash that may be escaped itself.
+    Strategy: written again, `value` has no key twice. So neither has the body where it is the same
+    text, as most clients write it. Else colons are counted: each key written over is one more in
+    the body, and only a colon that the body spells as an escape is one less.
     """
-    before = Counter([part[-3:] for part in body.split(b":")[:-1]])
-    keys = 0
-    for end, count in before.items():
-        if end[-1:] == b'"':
-            if end[-2:-1] != b"\\":
-                keys += count
-            elif end[-3:-2] == b"\\":
-                return -1
-        elif end[-1:].isspace() and (end.isspace() or end.rstrip()[-1:] == b'"'):
-            return -1
-    return keys
+    try:
+        again = _encode(value)
+    except (msgspec.MsgspecError, OverflowError):
+        return False  # Why: integers past 64 bits are read, and cannot be written.
+    return again == body or (
+        body.count(b":") == again.count(b":")
+        and (b"\\u003" not in body or not (b"\\u003a" in body or b"\\u003A" in body))
+    )
+
+
+def _may_be_deep(body: bytes) -> bool:
+    """Whether there are enough brackets for it, in strings or not."""
+    # Why not count(): split() finds them faster, and stops.
+    most = MAX_DEPTH + 1
+    return len(body.split(b"[", most)) + len(body.split(b"{", most)) - 2 > MAX_DEPTH
 
 
 def _is_too_deep(outside: bytes) -> bool:
@@ -160,10 +162,10 @@ def _is_too_deep(outside: bytes) -> bool:
     return False
 
 
-def _keys_and_depth(root: object) -> tuple[int, int]:
-    """How many keys all objects have, and how many containers stand within one another: up to one
-    more than MAX_DEPTH, where it stops."""
-    keys = depth = 0
+def _depth(root: object) -> int:
+    """How many containers stand within one another: up to one more than MAX_DEPTH, where it
+    stops."""
+    depth = 0
     level: list[Container] = []
     if isinstance(root, dict | list):
         level.append(root)
@@ -171,16 +173,12 @@ def _keys_and_depth(root: object) -> tuple[int, int]:
         depth += 1
         below: list[Container] = []
         for value in level:
-            items: Iterable[object] = value
-            if isinstance(value, dict):
-                keys += len(value)
-                items = value.values()
-            for item in items:
+            for item in value.values() if isinstance(value, dict) else value:
                 kind = type(item)
                 if kind is dict or kind is list:
                     below.append(item)  # type: ignore[arg-type]
         level = below
-    return keys, depth
+    return depth
 
 
 class _Twice(dict[str, object]):
