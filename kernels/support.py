@@ -10,11 +10,18 @@ import torch
 
 from tokenwire.kernels.op import Signature
 
-__all__ = ("FLOATS", "FP8", "HALVES", "triton_reason", "vendor_reason")
+__all__ = ("FLOATS", "FP8", "HALVES", "cpu_reason", "triton_reason", "vendor_reason")
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 HALVES = (torch.bfloat16, torch.float16)
 FP8 = torch.float8_e4m3fn
+FLASHINFER = ("flashinfer-python", "flashinfer")
+"""Its name on PyPI and its module."""
+
+
+def cpu_reason(signature: Signature) -> str:
+    """Why a kernel for the CPU cannot serve this signature, or ""."""
+    return "" if signature.device == "cpu" else f"needs the CPU, not '{signature.device}'"
 
 
 def triton_reason(
@@ -33,6 +40,11 @@ def triton_reason(
             return "Triton's interpreter is off: start the process with TRITON_INTERPRET=1"
         return ""
     return _gpu_reason(signature, minimum)
+
+
+def fp8_reason(signature: Signature) -> str:
+    """As triton_reason, for kernels that write or multiply float8_e4m3fn."""
+    return triton_reason(signature, minimum=(8, 9))
 
 
 def vendor_reason(

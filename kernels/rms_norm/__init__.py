@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Signature, Traits
+from tokenwire.kernels.support import FLASHINFER, triton_reason, vendor_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True)
+FAST_IN_PLACE = Traits(graph_safe=True, in_place=True)
 
 
 def _reference() -> Callable[..., Any]:
     from tokenwire.kernels.rms_norm.reference import rms_norm
+
+    return rms_norm
+
+
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.rms_norm.triton import rms_norm
+
+    return rms_norm
+
+
+def _flashinfer() -> Callable[..., Any]:
+    from tokenwire.kernels.rms_norm.flashinfer import rms_norm
 
     return rms_norm
 
@@ -22,7 +38,37 @@ def _add_reference() -> Callable[..., Any]:
     return add_rms_norm
 
 
+def _add_triton() -> Callable[..., Any]:
+    from tokenwire.kernels.rms_norm.triton import add_rms_norm
+
+    return add_rms_norm
+
+
+def _add_flashinfer() -> Callable[..., Any]:
+    from tokenwire.kernels.rms_norm.flashinfer import add_rms_norm
+
+    return add_rms_norm
+
+
+def _vendor(signature: Signature) -> str:
+    return vendor_reason(*FLASHINFER, signature)
+
+
 OPS = (
-    Op("rms_norm", (Implementation(REFERENCE, _reference),)),
-    Op("add_rms_norm", (Implementation(REFERENCE, _add_reference, traits=Traits(in_place=True)),)),
+    Op(
+        "rms_norm",
+        (
+            Implementation(REFERENCE, _reference),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
+            Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
+        ),
+    ),
+    Op(
+        "add_rms_norm",
+        (
+            Implementation(REFERENCE, _add_reference, traits=Traits(in_place=True)),
+            Implementation("triton", _add_triton, triton_reason, FAST_IN_PLACE, 20),
+            Implementation("flashinfer", _add_flashinfer, _vendor, FAST_IN_PLACE, 10),
+        ),
+    ),
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Signature, Traits
+from tokenwire.kernels.support import FLASHINFER, triton_reason, vendor_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True, in_place=True)
+VENDOR_HEADS = (64, 128, 256, 512)
 
 
 def _reference() -> Callable[..., Any]:
@@ -16,4 +20,31 @@ def _reference() -> Callable[..., Any]:
     return rope
 
 
-OPS = (Op("rope", (Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),)),)
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.rope.triton import rope
+
+    return rope
+
+
+def _flashinfer() -> Callable[..., Any]:
+    from tokenwire.kernels.rope.flashinfer import rope
+
+    return rope
+
+
+def _vendor(signature: Signature) -> str:
+    if signature.head_dim not in VENDOR_HEADS:
+        return f"flashinfer-python turns no heads of {signature.head_dim}"
+    return vendor_reason(*FLASHINFER, signature)
+
+
+OPS = (
+    Op(
+        "rope",
+        (
+            Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
+            Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
+        ),
+    ),
+)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenwire.kernels.op import REFERENCE, Implementation, Op
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Signature, Traits
+from tokenwire.kernels.support import FLASHINFER, triton_reason, vendor_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -16,4 +19,29 @@ def _reference() -> Callable[..., Any]:
     return silu_mul
 
 
-OPS = (Op("silu_mul", (Implementation(REFERENCE, _reference),)),)
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.silu_mul.triton import silu_mul
+
+    return silu_mul
+
+
+def _flashinfer() -> Callable[..., Any]:
+    from tokenwire.kernels.silu_mul.flashinfer import silu_mul
+
+    return silu_mul
+
+
+def _vendor(signature: Signature) -> str:
+    return vendor_reason(*FLASHINFER, signature)
+
+
+OPS = (
+    Op(
+        "silu_mul",
+        (
+            Implementation(REFERENCE, _reference),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
+            Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
+        ),
+    ),
+)
