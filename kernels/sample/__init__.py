@@ -1,0 +1,19 @@
+"""From logits to ids, by noise that depends on seed, position and id alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tokenwire.kernels.op import REFERENCE, Implementation, Op
+
+__all__ = ("OPS",)
+
+
+def _reference() -> Callable[..., Any]:
+    from tokenwire.kernels.sample.reference import sample
+
+    return sample
+
+
+OPS = (Op("sample", (Implementation(REFERENCE, _reference),)),)
