@@ -1,4 +1,4 @@
-"""Sequences in the order in which they may go: by rank. Knows nothing of what they wait for."""
+"""Sequences in the order in which they may go: by rank. Knows nothing of why."""
 
 from __future__ import annotations
 
