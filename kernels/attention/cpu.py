@@ -28,7 +28,7 @@ def attention_prefill(
     k_scale: float = 1.0,
     v_scale: float = 1.0,
 ) -> Tensor:
-    """See reference.attention. One sequence at a time; keys of consecutive blocks are not copied."""
+    """See reference.attention. One sequence at a time; consecutive blocks are not copied."""
     out = torch.empty(q.shape, dtype=q.dtype)
     starts, lengths = batch.cu_q.tolist(), batch.kv_lens.tolist()
     for index, length in enumerate(lengths):
