@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tokenwire.kernels.op import REFERENCE, Implementation, Op
+from tokenwire.kernels.support import cpu_reason
 
 __all__ = ("OPS",)
 
@@ -16,4 +17,18 @@ def _reference() -> Callable[..., Any]:
     return sample
 
 
-OPS = (Op("sample", (Implementation(REFERENCE, _reference),)),)
+def _cpu() -> Callable[..., Any]:
+    from tokenwire.kernels.sample.cpu import sample
+
+    return sample
+
+
+OPS = (
+    Op(
+        "sample",
+        (
+            Implementation(REFERENCE, _reference),
+            Implementation("cpu", _cpu, cpu_reason, priority=10),
+        ),
+    ),
+)

@@ -42,7 +42,8 @@ def shapes_of(op):
 
 def check(case, out, dtype=torch.float32, **options) -> None:
     expected = cases.dense(case, **options)
-    assert out.dtype == dtype and out.shape == case.q.shape
+    assert out.dtype == dtype
+    assert out.shape == case.q.shape
     apart = distance(out, expected)
     assert apart.metric <= METRIC[dtype]
     assert apart.max_abs <= LARGEST[dtype]
@@ -150,7 +151,8 @@ def test_parts_merge_to_the_whole() -> None:
 def test_no_part_with_keys_merges_to_zeros() -> None:
     outs = torch.full((2, 3, 4), float("nan"))
     out, lse = reference.merge_states(outs, torch.full((2, 3), float("-inf")))
-    assert torch.equal(out, torch.zeros(3, 4)) and bool((lse == float("-inf")).all())
+    assert torch.equal(out, torch.zeros(3, 4))
+    assert bool((lse == float("-inf")).all())
 
 
 def test_the_log_sum_leaves_sinks_out() -> None:
