@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from secrets import token_bytes
 from typing import final
+from urllib.parse import parse_qsl
 
 from msgspec.structs import replace
 
@@ -42,13 +43,14 @@ from tokenwire.core.stream import CREDIT_WINDOW
 from tokenwire.core.tokens import TokenDelta, TokenJob
 from tokenwire.core.truncation import fitted
 from tokenwire.core.wire import HttpReply, HttpRequest, Stamp
-from tokenwire.core.work import Work, request_ids
+from tokenwire.core.work import IGNORED_HEADER, Work, listed, request_ids
 
 __all__ = ("Flow",)
 
 log = logging.getLogger("tokenwire.flow")
 
 SCRIPT_HEADER = "x-mock-script"
+MOST_PARAMETERS = 64
 NOT_FOUND = b'{"error":{"message":"there is nothing at this path","type":"not_found"}}'
 
 
@@ -116,8 +118,9 @@ class Flow:
                     f"{request.path} takes {', '.join(match.allowed)}, not {request.method}",
                     kind=ErrorKind.METHOD_NOT_ALLOWED,
                 )
+            unread = _unread(request.query, match.query) if request.query else ()
             request = replace(request, path_params=match.params)
-            await self._serve(codec, request, exchange, stamp)
+            await self._serve(codec, request, exchange, stamp, unread)
         except ClientGone:
             pass
         except CallError as error:
@@ -128,8 +131,14 @@ class Flow:
             await _reply(exchange, codec.encode_error(ServiceError(), stamp.id), stamp.id)
 
     async def _serve(
-        self, codec: Codec, request: HttpRequest, exchange: Exchange, stamp: Stamp
+        self,
+        codec: Codec,
+        request: HttpRequest,
+        exchange: Exchange,
+        stamp: Stamp,
+        unread: tuple[str, ...],
     ) -> None:
+        """`unread`: parameters of the query string that nothing reads."""
         identity = await self._admit(request)
         asked = codec.decode(request)
         if isinstance(asked, GetStored) and asked.stream and self._detached is not None:
@@ -137,7 +146,8 @@ class Flow:
             return
         if not isinstance(asked, Call):
             result = await self._lookups.answer(asked, identity, stamp)
-            await _reply(exchange, codec.answer(asked, result), stamp.id)
+            head = {IGNORED_HEADER: listed(unread)} if unread else {}
+            await _reply(exchange, codec.answer(asked, result), stamp.id, head)
             return
         own = asked.identity
         identity = Identity(
@@ -145,7 +155,7 @@ class Flow:
             user=own.user if own.user is not None else identity.user,
             session=own.session if own.session is not None else identity.session,
         )
-        call = replace(asked, identity=identity)
+        call = replace(asked, identity=identity, ignored=(*asked.ignored, *unread))
         try:
             await self._run(codec, call, request, exchange, stamp)
         except RequestError as error:
@@ -242,6 +252,15 @@ class Flow:
             record: list[TokenDelta] = []
             if await self._performer.perform(work, reply, record=record):
                 flight.keep(record, n=planned.job.n)
+
+
+def _unread(query: str, known: Sequence[str]) -> tuple[str, ...]:
+    """As the header names them: `?beta`."""
+    try:
+        given = parse_qsl(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        return ("?",)
+    return tuple(f"?{name}" for name, _ in given if name not in known)
 
 
 async def _reply(

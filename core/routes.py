@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import final
+from typing import TypeAlias, final
 
 from msgspec import Struct
 
@@ -21,9 +21,12 @@ class Match(Struct, frozen=True):
     codec: Codec | None
     params: Mapping[str, str] = {}
     allowed: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()
+    """Parameters of the query string that the route reads."""
 
 
 NO_MATCH = Match(None)
+Methods: TypeAlias = dict[str, tuple[Codec, Route]]
 
 
 @final
@@ -37,15 +40,15 @@ class RouteTable:
         self.routes: tuple[tuple[Route, Codec], ...] = tuple(
             (route, codec) for codec in codecs for route in codec.routes
         )
-        self._exact: dict[str, dict[str, Codec]] = {}
-        self._patterns: dict[tuple[str, ...], dict[str, Codec]] = {}
+        self._exact: dict[str, Methods] = {}
+        self._patterns: dict[tuple[str, ...], Methods] = {}
         for route, codec in self.routes:
             methods = (
                 self._patterns.setdefault(tuple(route.path.split("/")), {})
                 if "{" in route.path
                 else self._exact.setdefault(route.path, {})
             )
-            owner = methods.setdefault(route.method, codec)
+            owner, _ = methods.setdefault(route.method, (codec, route))
             if owner is not codec:
                 raise PluginError(
                     f"codecs {owner.name!r} and {codec.name!r} both claim"
@@ -64,9 +67,9 @@ class RouteTable:
         return NO_MATCH
 
     @staticmethod
-    def _found(methods: dict[str, Codec], method: str, params: dict[str, str]) -> Match:
-        codec = methods.get(method) or next(iter(methods.values()))
-        return Match(codec, params, tuple(methods))
+    def _found(methods: Methods, method: str, params: dict[str, str]) -> Match:
+        codec, route = methods.get(method) or next(iter(methods.values()))
+        return Match(codec, params, tuple(methods), route.query)
 
 
 def _fit(pattern: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:

@@ -43,6 +43,8 @@ class Route(Struct, frozen=True):
     """The content types that a good reply may have."""
     bodiless: bool = False
     """The body may be left out."""
+    query: tuple[str, ...] = ()
+    """Parameters of the query string that are read."""
 
 
 class HttpRequest(Struct, frozen=True):

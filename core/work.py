@@ -19,7 +19,7 @@ from tokenwire.core.served import ServedModel
 from tokenwire.core.tokens import TokenJob
 from tokenwire.core.wire import Stamp
 
-__all__ = ("Work", "request_ids")
+__all__ = ("IGNORED_HEADER", "Work", "listed", "request_ids")
 
 IGNORED_HEADER: Final = "x-tokenwire-ignored"
 HISTORY_HEADER: Final = "x-tokenwire-history"
@@ -87,7 +87,7 @@ class Work(Struct, frozen=True):
         unused = (self.codec.spelled(name) for name in (*self.planned.ignored, *unread))
         ignored = (*self.call.ignored, *unused)
         if ignored:
-            head.append((IGNORED_HEADER, _listed(ignored)))
+            head.append((IGNORED_HEADER, listed(ignored)))
         if (note := self.prompt.history) is not None:
             head.append((HISTORY_HEADER, _told(note)))
         if is_cached:
@@ -103,7 +103,7 @@ def _told(note: HistoryNote) -> str:
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """As a header. Why so careful: names of fields are the client's, and so may be line breaks."""
     shown = dict.fromkeys(ODD.sub("?", name[:LONGEST_NAME]) for name in names)
     text = ", ".join(shown)

@@ -36,6 +36,7 @@ REASONING: Final = "include_reasoning"
 STREAMED: Final = "stream_reasoning"
 
 STREAM_FIELDS: Final = frozenset(StreamOptions.__struct_fields__)
+THINKING_FIELDS: Final = frozenset(Thinking.__struct_fields__)
 RESERVED_ARGS: Final = (
     "messages",
     "tools",
@@ -144,7 +145,7 @@ def _dialogue(
         response_format=ResponseFormat()
         if raw is None
         else read_format(request, raw.shapes, ignored),
-        reasoning=_reasoning(request),
+        reasoning=_reasoning(request, ignored),
         template_args=_template_args(request),
         continue_final=_continues(request),
         generation_prompt=request.add_generation_prompt is not False
@@ -186,11 +187,12 @@ def _continues(request: Request) -> bool:
     return True
 
 
-def _reasoning(request: Request) -> ReasoningSettings:
+def _reasoning(request: Request, ignored: Ignored) -> ReasoningSettings:
     """The first that is set of thinking, enable_thinking and reasoning_effort decides the mode."""
     budget = request.thinking_token_budget
     effort = request.reasoning_effort
     if isinstance(request.thinking, dict):
+        ignored.unknown(request.thinking, THINKING_FIELDS, "thinking")
         thinking = to_struct(request.thinking, Thinking, at="thinking")
         budget = thinking.budget_tokens or budget
         mode = {"enabled": "on", "disabled": "off"}.get(thinking.type, "adaptive")

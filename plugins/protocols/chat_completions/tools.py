@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,8 +13,10 @@ from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols._shared.answer_shape import member
 from tokenwire.plugins.protocols.chat_completions.schema import (
     AllowedTools,
+    CustomFormat,
     CustomTool,
     Function,
+    GrammarField,
     RawRequest,
     Tool,
 )
@@ -28,6 +30,10 @@ BESIDE: Final = "tool"
 """Under this key a tool keeps unknown fields that stood beside its function, not in it."""
 FUNCTION_FIELDS: Final = frozenset(Function.__struct_fields__)
 CUSTOM_FIELDS: Final = frozenset(CustomTool.__struct_fields__)
+CUSTOM_FORMAT_FIELDS: Final = frozenset(CustomFormat.__struct_fields__)
+GRAMMAR_FIELDS: Final = frozenset(GrammarField.__struct_fields__)
+ALLOWED_FIELDS: Final = frozenset(AllowedTools.__struct_fields__)
+TOOL_FIELDS: Final = frozenset(Tool.__struct_fields__)
 
 _raw: Final = msgspec.json.Decoder(RawRequest)
 
@@ -84,6 +90,8 @@ def read_tools(
 def _custom(tool: CustomTool, item: dict[str, object], at: str, ignored: Ignored) -> ToolSpec:
     extra = _beside(item, "custom", CUSTOM_FIELDS, ignored)
     grammar: Grammar | None = None
+    if tool.format is not None:
+        _format_keys(item, ignored)
     if tool.format is not None and tool.format.type == "grammar":
         given = tool.format.grammar
         if given is None:
@@ -93,6 +101,14 @@ def _custom(tool: CustomTool, item: dict[str, object], at: str, ignored: Ignored
     elif tool.format is not None:
         extra["format"] = {"type": "text"}
     return ToolSpec(tool.name, tool.description, custom=True, extra=extra, grammar=grammar)
+
+
+def _format_keys(item: dict[str, object], ignored: Ignored) -> None:
+    at = "tools[].custom.format"
+    shape: Any = item["custom"]["format"]  # type: ignore[index]
+    ignored.unknown(shape, CUSTOM_FORMAT_FIELDS, at)
+    if isinstance(grammar := shape.get("grammar"), dict):
+        ignored.unknown(grammar, GRAMMAR_FIELDS, f"{at}.grammar")
 
 
 def _beside(
@@ -125,12 +141,11 @@ def read_choice(
         case str():
             raise _bad_choice(f"must be auto, none, required or an object, not {given[:64]!r}")
     ignored.unknown(given, CHOICE_FIELDS, "tool_choice")
-    for name in ("function", "custom"):
-        if isinstance(one := given.get(name), dict):
-            ignored.unknown(one, NAME_FIELD, f"tool_choice.{name}")
+    _named_keys(given, "tool_choice", ignored)
     if given.get("type") == "allowed_tools":
         inner = given.get("allowed_tools", given)  # Why: Responses has no inner object.
         allowed = to_struct(inner, AllowedTools, at="tool_choice.allowed_tools")
+        _allowed_keys(given, ignored)
         names = tuple(_name(tool, tools) for tool in allowed.tools)
         if not names:
             raise _bad_choice("allows no tool: name at least one, or send 'none'")
@@ -138,6 +153,23 @@ def read_choice(
     return ToolChoice(
         "named", (_name(to_struct(given, Tool, at="tool_choice"), tools),), parallel=several
     )
+
+
+def _named_keys(given: dict[str, object], at: str, ignored: Ignored) -> None:
+    for name in ("function", "custom"):
+        if isinstance(one := given.get(name), dict):
+            ignored.unknown(one, NAME_FIELD, f"{at}.{name}")
+
+
+def _allowed_keys(given: dict[str, object], ignored: Ignored) -> None:
+    at = "tool_choice"
+    inner: Any = given
+    if isinstance(allowed := given.get("allowed_tools"), dict):
+        inner, at = allowed, f"{at}.allowed_tools"
+        ignored.unknown(allowed, ALLOWED_FIELDS, at)
+    for tool in inner["tools"]:
+        ignored.unknown(tool, TOOL_FIELDS, f"{at}.tools[]")
+        _named_keys(tool, f"{at}.tools[]", ignored)
 
 
 def _name(tool: Tool, tools: tuple[ToolSpec, ...]) -> str:

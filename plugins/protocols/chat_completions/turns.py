@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -13,6 +13,7 @@ from tokenwire.core.json_body import check_depth
 from tokenwire.plugins.protocols.chat_completions.parts import read_content
 from tokenwire.plugins.protocols.chat_completions.schema import (
     MESSAGE_FIELDS,
+    CalledCustom,
     CalledFunction,
     Message,
     ToolCallField,
@@ -21,6 +22,11 @@ from tokenwire.plugins.protocols.chat_completions.schema import (
 __all__ = ("read_turns",)
 
 CALL_FIELDS: Final = frozenset(ToolCallField.__struct_fields__)
+FUNCTION_FIELDS: Final = frozenset(CalledFunction.__struct_fields__)
+CALLED_FIELDS: Final = (
+    ("function", FUNCTION_FIELDS),
+    ("custom", frozenset(CalledCustom.__struct_fields__)),
+)
 PLAIN: Final = frozenset(("role", "content"))
 PLAIN_ROLES: Final = frozenset(("system", "developer", "user"))
 
@@ -90,13 +96,15 @@ class _Reader:
                 at = f"messages[{k}].tool_calls[{number}]"
                 parts.append(self._call(call, given, number, at))
         if message.function_call is not None:
+            inner: Any = given["function_call"]
+            self._ignored.unknown(inner, FUNCTION_FIELDS, "messages[].function_call")
             parts.append(self._legacy_call(message.function_call, f"messages[{k}]"))
         return tuple(parts)
 
     def _call(
         self, call: ToolCallField, given: dict[str, object], number: int, at: str
     ) -> ToolCall:
-        extra = self._ignored.unknown(_item(given, number), CALL_FIELDS, "messages[].tool_calls[]")
+        extra = _call_keys(_item(given, number), self._ignored)
         if call.custom is not None and call.type != "function":
             self._called[call.id] = call.custom.name
             return ToolCall(call.id, call.custom.name, call.custom.input, custom=True, extra=extra)
@@ -149,6 +157,14 @@ class _Reader:
             return ToolResult(id_, (Text(content),), name=message.name or name)
         parts = read_content(content, f"{at}.content", self._ignored)
         return ToolResult(id_, parts, name=message.name or name)
+
+
+def _call_keys(item: dict[str, object], ignored: Ignored) -> dict[str, object]:
+    """What a call has beside the known fields; what stands inside it is listed alone."""
+    for name, known in CALLED_FIELDS:
+        if isinstance(inner := item.get(name), dict):
+            ignored.unknown(inner, known, f"messages[].tool_calls[].{name}")
+    return ignored.unknown(item, CALL_FIELDS, "messages[].tool_calls[]")
 
 
 def _item(given: dict[str, object], k: int) -> dict[str, object]:

@@ -6,7 +6,7 @@ and kept in an `extra` map.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from msgspec import Struct
 
@@ -49,6 +49,7 @@ LEAST_TOP_P: Final = 1e-6
 USED: Final = frozenset(schema.Body.__struct_fields__)
 INTERLEAVED: Final = "interleaved-thinking"
 REDACTED: Final = "redact-thinking"
+FORMAT_FIELDS: Final = frozenset(schema.OutputFormat.__struct_fields__)
 TURN_FIELDS: Final = frozenset(schema.Turn.__struct_fields__)
 THINKING: Final = ("enabled", "adaptive", "disabled", "between_tools")
 
@@ -179,6 +180,12 @@ class _Reader:
             self._turns.mark_last(body.cache_control)
             self._extra["cache_control"] = self._value["cache_control"]
 
+    def _shape_keys(self, spot: str) -> None:
+        given: Any = self._value
+        for name in spot.split("."):
+            given = given[name]
+        self._ignored.unknown(given, FORMAT_FIELDS, spot)
+
     def _format(self, config: schema.OutputConfig | None) -> ResponseFormat:
         wanted, spot = self._body.output_format, "output_format"
         if config is not None and config.format is not None:
@@ -192,6 +199,7 @@ class _Reader:
             raise RequestError(
                 f"{param} must be json_schema, not {wanted.type[:64]!r}", param=param
             )
+        self._shape_keys(spot)
         return ResponseFormat("json_schema", text=self._raw.format_schema())
 
     def _reasoning(self, effort: str | None) -> ReasoningSettings:

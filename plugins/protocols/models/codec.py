@@ -39,7 +39,7 @@ class PagedGet(GetModel, frozen=True, tag="paged_get_model"):
 class Models(Codec):
     name = "models"
     routes = (
-        Route("GET", "/v1/models", "List the models"),
+        Route("GET", "/v1/models", "List the models", query=("limit", "after_id", "before_id")),
         Route("GET", "/v1/models/{model}", "One model"),
         Route("GET", "/v1/models/{owner}/{model}", "One model whose name holds a slash"),
     )

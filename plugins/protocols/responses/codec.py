@@ -36,6 +36,7 @@ from tokenwire.plugins.protocols.responses.fields import FIELDS
 from tokenwire.plugins.protocols.responses.queries import (
     ConversationBody,
     ItemsBody,
+    MetadataBody,
     answer_stored,
     decode_stored,
 )
@@ -47,6 +48,7 @@ CREATE: Final = "/v1/responses"
 COUNT: Final = "/v1/responses/input_tokens"
 COMPACT: Final = "/v1/responses/compact"
 ONE: Final = "/v1/responses/{response_id}"
+PAGE: Final = ("order", "limit", "after")
 TALKS: Final = "/v1/conversations"
 TALK: Final = "/v1/conversations/{conversation_id}"
 ITEM: Final = f"{TALK}/items/{{item_id}}"
@@ -110,15 +112,21 @@ class Responses(Codec):
         ),
         Route("POST", COUNT, "Count the tokens of a prompt", body=schema.CountRequest),
         Route("POST", COMPACT, "Refused: conversations are not compacted here"),
-        Route("GET", ONE, "A stored response, or with stream=true its events", media=BOTH),
+        Route(
+            "GET",
+            ONE,
+            "A stored response, or with stream=true its events",
+            media=BOTH,
+            query=("stream", "starting_after"),
+        ),
         Route("DELETE", ONE, "Delete a stored response"),
         Route("POST", f"{ONE}/cancel", "Cancel a response of the background", bodiless=True),
-        Route("GET", f"{ONE}/input_items", "The input of a stored response"),
+        Route("GET", f"{ONE}/input_items", "The input of a stored response", query=PAGE),
         Route("POST", TALKS, "Create a conversation", body=ConversationBody, bodiless=True),
         Route("GET", TALK, "A conversation"),
-        Route("POST", TALK, "Change a conversation's metadata", body=ConversationBody),
+        Route("POST", TALK, "Change a conversation's metadata", body=MetadataBody),
         Route("DELETE", TALK, "Delete a conversation"),
-        Route("GET", f"{TALK}/items", "The items of a conversation"),
+        Route("GET", f"{TALK}/items", "The items of a conversation", query=PAGE),
         Route("POST", f"{TALK}/items", "Add items to a conversation", body=ItemsBody),
         Route("GET", ITEM, "One item of a conversation"),
         Route("DELETE", ITEM, "Delete an item of a conversation"),

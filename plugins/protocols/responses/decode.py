@@ -45,6 +45,7 @@ T = TypeVar("T", bound=Struct)
 OWN: Final = ("input", "model", "stream")
 SEALED: Final = "reasoning.encrypted_content"
 LOGPROBS: Final = "message.output_text.logprobs"
+ID_FIELD: Final = frozenset(("id",))
 TIERS: Final = {"priority": 1, "flex": -1}
 BOM: Final = b"\xef\xbb\xbf"
 
@@ -84,7 +85,7 @@ class _Reader:
     def call(self, *, counts: bool = False) -> ResponsesCall:
         request = self._request
         self._refuse()
-        conversation = _conversation(request.conversation)
+        conversation = _conversation(request.conversation, self._ignored)
         include = frozenset(request.include or ())
         for name in sorted(include - {SEALED, LOGPROBS}):
             self._ignored.add(f"include.{name}")
@@ -209,9 +210,10 @@ class _Reader:
         return TIERS.get(self._request.service_tier or "", 0)
 
 
-def _conversation(given: str | Mapping[str, object] | None) -> str | None:
+def _conversation(given: str | Mapping[str, object] | None, ignored: Ignored) -> str | None:
     if given is None or isinstance(given, str):
         return given
+    ignored.unknown(given, ID_FIELD, "conversation")
     id_ = given.get("id")
     if not isinstance(id_, str) or not id_:
         raise RequestError(

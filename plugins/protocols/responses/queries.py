@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -38,7 +38,9 @@ from tokenwire.plugins.protocols.responses.kept_input import stored_item
 from tokenwire.plugins.protocols.responses.metadata import check_metadata
 from tokenwire.plugins.protocols.responses.schema import Json
 
-__all__ = ("ConversationBody", "ItemsBody", "answer_stored", "decode_stored")
+__all__ = ("ConversationBody", "ItemsBody", "MetadataBody", "answer_stored", "decode_stored")
+
+T = TypeVar("T", bound=Struct)
 
 MOST: Final = 20
 """Items that one request may add to a conversation."""
@@ -49,9 +51,15 @@ _object: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 class ConversationBody(Struct, frozen=True):
-    """POST /v1/conversations, and of one to change it."""
+    """POST /v1/conversations"""
 
     items: list[Json] | None = None
+    metadata: Json | None = None
+
+
+class MetadataBody(Struct, frozen=True):
+    """POST /v1/conversations/{id}"""
+
     metadata: Json | None = None
 
 
@@ -74,21 +82,34 @@ def decode_stored(request: HttpRequest) -> StoredQuery:
         case "GET", "items" | "input_items":
             return _list(kind, id_, _query(request))
         case "POST", "items":
-            body = to_struct(read_object(request.body), ItemsBody)
+            body = _known(read_object(request.body), ItemsBody)
             return AddItems(id_, _items(body.items))
         case "POST", "cancel":
             return CancelStored(id_)
         case "POST", "conversations":
             # Why: a conversation may be made of nothing, with no body at all.
             value = read_object(request.body) if request.body.strip() else {}
-            made = to_struct(value, ConversationBody)
+            made = _known(value, ConversationBody)
             return CreateConversation(_metadata(made.metadata), _items(made.items or []))
         case "POST", _:
-            changed = to_struct(read_object(request.body), ConversationBody)
+            changed = _known(read_object(request.body), MetadataBody)
             return UpdateConversation(id_, _metadata(changed.metadata))
         case "DELETE", _:
             return DeleteStored(kind, id_)
     return _get(kind, id_, _query(request))
+
+
+def _known(given: Json, kind: type[T]) -> T:
+    """The body as `kind`. Why strict: its answer has no place to list what nothing used."""
+    known = kind.__struct_fields__
+    for name in given:
+        if name not in known:
+            raise RequestError(
+                f"{name[:64]!r} is no field of this route; there is {', '.join(known)}",
+                param=name[:64],
+                code="unknown_field",
+            )
+    return to_struct(given, kind)
 
 
 def _query(request: HttpRequest) -> dict[str, str]:

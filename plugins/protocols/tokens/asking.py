@@ -42,13 +42,14 @@ def read(body: bytes, kind: type[T]) -> T:
     return to_struct(given, kind)
 
 
-def refuse_unknown(given: Mapping[str, object], kind: type[msgspec.Struct]) -> None:
+def refuse_unknown(given: Mapping[str, object], kind: type[msgspec.Struct], at: str = "") -> None:
+    """`at`: where `given` stands in the body."""
     known = kind.__struct_fields__
     for name in given:
         if name not in known:
             raise RequestError(
-                f"{name[:64]!r} is no field of this route; there is {', '.join(known)}",
-                param=name[:64],
+                f"{name[:64]!r} is no field of {at or 'this route'}; there is {', '.join(known)}",
+                param=f"{at}.{name[:64]}" if at else name[:64],
                 code="unknown_field",
             )
 

@@ -23,7 +23,7 @@ from tokenwire.core.prompt import Phase
 from tokenwire.core.queries import Parse, Parsed, ParseOptions
 from tokenwire.core.signing import unspelled
 from tokenwire.core.wire import HttpReply, HttpRequest, Route
-from tokenwire.plugins.protocols.tokens.asking import QueryCodec, json_reply, read
+from tokenwire.plugins.protocols.tokens.asking import QueryCodec, json_reply, read, refuse_unknown
 
 __all__ = ("ParseCodec",)
 
@@ -51,8 +51,16 @@ class Body(Struct, frozen=True):
 class Named(Struct, frozen=True):
     name: Word
     description: str | None = None
+    strict: bool | None = None
+    """Taken, and nothing to a parser."""
     parameters: dict[str, object] | bool | None = None
     input_schema: dict[str, object] | bool | None = None
+
+
+class Flat(Named, frozen=True):
+    """A tool with its name outermost."""
+
+    type: str | None = None
 
 
 class Tool(Struct, frozen=True):
@@ -146,9 +154,14 @@ def _options(body: Body) -> ParseOptions:
 
 def _tool(given: dict[str, object], at: str) -> ToolSpec:
     if "name" in given:
+        refuse_unknown(given, Flat, at)
         named, custom = to_struct(given, Named, at=at), given.get("type") == "custom"
     else:
+        refuse_unknown(given, Tool, at)
         tool = to_struct(given, Tool, at=at)
+        for name in ("function", "custom"):
+            if isinstance(one := given.get(name), dict):
+                refuse_unknown(one, Named, f"{at}.{name}")
         inner, custom = tool.custom or tool.function, tool.custom is not None
         if inner is None:
             raise RequestError(f"{at} has no function", param=at)

@@ -31,7 +31,14 @@ FIELDS: Final = (
 @final
 class RenderCodec(QueryCodec):
     name = "render"
-    routes = (Route("POST", "/render", "A request of any protocol to text, ids and spans"),)
+    routes = (
+        Route(
+            "POST",
+            "/render",
+            "A request of any protocol to text, ids and spans",
+            query=("protocol",),
+        ),
+    )
     fields = FIELDS
 
     def decode(self, request: HttpRequest) -> Query:
