@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
+from tokenwire.core.choices import choices
 from tokenwire.core.errors import RequestError
 
 __all__ = ("MAX_DEPTH", "check_depth", "read_object", "to_struct")
@@ -94,14 +95,16 @@ def to_struct(value: object, kind: type[T], *, at: str = "") -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        message, param = str(error), at
+        message, path = str(error), ""
         if found := _AT.search(message):
-            message = message[: found.start()]
-            param = (at + found.group(1)).removeprefix(".")
+            message, path = message[: found.start()], found.group(1)
+        param = (at + path).removeprefix(".")
         if missing := _MISSING.match(message):
             param = f"{param}.{missing.group(1)}".removeprefix(".")
             raise RequestError(f"{param} is missing", param=param, code="missing_field") from None
         message = message[:1].lower() + message[1:LONGEST_ECHO]
+        if message.startswith("invalid ") and (legal := choices(kind, path)):
+            message = f"{message}: it must be one of {', '.join(legal)}"
         where = f"{param}: {message}" if param else message
         raise RequestError(where, param=param or None, code="invalid_type") from None
     except RecursionError:
