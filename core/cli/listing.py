@@ -52,7 +52,7 @@ def add(app: App, shell: Shell) -> None:
         into: Path = Path("models"),
         source: Annotated[Path | None, Parameter(name="--from")] = None,
     ) -> int:
-        """Fetch a model's small files (tokenizer, chat template), as `smollm2`.
+        """Fetch a model: `smollm2`, which answers, or `minilm`, which embeds.
 
         Parameters
         ----------

