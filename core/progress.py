@@ -156,10 +156,12 @@ class Progress:
                 self._spend()
         return released
 
-    def stop(self, matched: TokenIds = NO_IDS) -> Sequence[int]:
-        """The model ended by itself, with these ids or none: stop(eos). Returns what was held."""
+    def stop(
+        self, matched: TokenIds = NO_IDS, *, cause: FinishCause = FinishCause.EOS
+    ) -> Sequence[int]:
+        """It ended by itself, with these ids or none: stop(cause). Returns what was held."""
         self.total += len(matched)
-        self.finish = Finish(FinishKind.STOP, FinishCause.EOS, matched)
+        self.finish = Finish(FinishKind.STOP, cause, matched)
         return self._with_held(())
 
     def cut(self) -> Sequence[int]:

@@ -1,0 +1,247 @@
+"""Builds the engine: looks at the machine, loads the model, divides the memory, makes the card."""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tokenwire.core import blocks
+from tokenwire.core.errors import ConfigError
+from tokenwire.core.factory import Services
+from tokenwire.core.ports.engine import Engine
+from tokenwire.core.threaded_engine import ThreadedEngine
+from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard, KvLayout
+from tokenwire.plugins.engines.cuda import preflight
+from tokenwire.plugins.engines.cuda.settings import CudaSettings
+
+if TYPE_CHECKING:
+    import torch
+
+    from tokenwire.kernels.ops import Ops
+    from tokenwire.plugins.engines.cuda.load import Loaded
+    from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+    from tokenwire.plugins.engines.cuda.sizes import Shape
+
+__all__ = ("assemble", "build")
+
+LOG = logging.getLogger("tokenwire.engine.cuda")
+GIB = 1 << 30
+LAYOUT = "layout:1"
+"""Of KV blocks in memory: part of what their hashes commit to."""
+
+
+def build(settings: CudaSettings, services: Services) -> Engine:
+    """Raises ConfigError: something is missing on this machine, or in the checkpoint, or the
+    settings cannot go together. Takes as long as the weights take to load."""
+    machine = preflight.look(settings.device)
+    device = preflight.pick_device(settings.device, machine)
+    preflight.check(device, machine)
+    import torch
+
+    from tokenwire.plugins.engines.cuda.load import load, load_config
+    from tokenwire.plugins.engines.cuda.progress import bar
+    from tokenwire.plugins.engines.cuda.sizes import shape
+
+    path = _path(settings, services)
+    config = load_config(path)
+    found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
+    if device == "cpu" and settings.threads is not None:
+        torch.set_num_threads(settings.threads)
+    dtype = _dtype(settings, config, device)
+    ops = _ops(settings, config, device, dtype, machine)
+    with bar(path.name) as progress:
+        loaded = load(
+            path,
+            device=device,
+            dtype=dtype,
+            ops=ops,
+            progress=progress,
+            positions=found.max_model_len,
+        )
+    return assemble(settings, services, loaded, found, revision=_revision(path))
+
+
+def assemble(
+    settings: CudaSettings, services: Services, loaded: Loaded, found: Shape, *, revision: str = ""
+) -> Engine:
+    """The engine of a model that is loaded already."""
+    import torch
+
+    from tokenwire.plugins.engines.cuda import memory, sizes
+    from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes
+    from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
+    from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
+    from tokenwire.plugins.engines.cuda.rows import Rows
+    from tokenwire.plugins.engines.cuda.runner import Runner
+    from tokenwire.plugins.engines.cuda.worker import CudaWorker
+
+    model, size = loaded.model, settings.block_size
+    is_cuda = model.device.type == "cuda"
+    has_graphs = is_cuda if settings.graphs is None else settings.graphs
+    kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype
+    work = memory.workspace(model, found, size)
+    room = memory.kv_memory(settings, model.device, loaded.bytes + work, has_graphs)
+    specs = sizes.group_blocks(found, model.config, size, kv_dtype.itemsize, max(room, 0))
+    found = sizes.shortened(found, specs, size, room)
+    caches = memory.make_caches(model, specs, size, kv_dtype)
+    width = -(-found.max_model_len // size) + 1
+    windows = [spec.window for spec in specs]
+    rows = Rows(found.max_batch_size + 1, width, windows, size)
+    graphs = None
+    if has_graphs:
+        graphs = DecodeGraphs(
+            lambda batch: model.forward(batch, caches),
+            sizes=graph_sizes(found.max_batch_size),
+            width=width,
+            groups=len(specs),
+            block_size=size,
+            max_kv=found.max_model_len,
+            device=model.device,
+            has_adapters=bool(settings.adapters),
+        )
+        graphs.capture()
+    overlap = is_cuda if settings.overlap is None else settings.overlap
+    # Why a thread on a CPU: it stands for the GPU's stream, which takes work in order.
+    stream = ThreadPoolExecutor(1, "tokenwire-stream") if overlap and not is_cuda else None
+    card = make_card(settings, services, loaded, found, revision=revision)
+    runner = Runner(
+        model,
+        caches,
+        rows,
+        vocab_size=card.vocab_size,
+        block_size=size,
+        graphs=graphs,
+        executor=stream,
+    )
+    root = bytes.fromhex(card.hash_root)
+    scheduler = Scheduler(sizes.limits(found, settings), BlockTables(specs, size, root))
+    worker = CudaWorker(
+        card,
+        settings,
+        scheduler,
+        runner,
+        adapters=tuple(settings.adapters),
+        overlap=overlap,
+    )
+    kv_bytes = sum(cache.k.nbytes + cache.v.nbytes for cache in caches)
+    blocks_there = specs[0].blocks - 1
+    LOG.info(
+        "ready: %s on %s, %.2f GB in %.1f s (%.2f GB/s); GiB: weights %.2f, workspace %.2f, "
+        "KV %.2f; %d blocks of %d tokens, room for %.1f sequences of %d tokens",
+        services.model or loaded.config.family,
+        model.device,
+        loaded.bytes / 1e9,
+        loaded.seconds,
+        loaded.bytes / 1e9 / max(loaded.seconds, 1e-9),
+        loaded.bytes / GIB,
+        work / GIB,
+        kv_bytes / GIB,
+        blocks_there,
+        size,
+        blocks_there * size / found.max_model_len,
+        found.max_model_len,
+    )
+    return ThreadedEngine(worker, card, found.max_batch_size + settings.max_waiting, "cuda")
+
+
+def make_card(
+    settings: CudaSettings,
+    services: Services,
+    loaded: Loaded,
+    found: Shape,
+    *,
+    revision: str = "",
+) -> EngineCard:
+    model, config = loaded.model, loaded.config
+    vocabulary = None if services.tokenizer is None else services.tokenizer.vocabulary
+    known = config.vocab_size if vocabulary is None else vocabulary.size
+    eos_ids = () if vocabulary is None else vocabulary.eos_ids
+    dtype = str(model.dtype).removeprefix("torch.")
+    kv_dtype = "fp8" if settings.kv_dtype == "fp8" else dtype
+    lacks = {"handoff"} if settings.adapters else {"handoff", "adapter"}
+    commitment = (
+        f"model:{services.model}|rev:{revision}|dtype:{dtype}|kv:{kv_dtype}|{LAYOUT}|"
+        f"block:{settings.block_size}"
+    )
+    return EngineCard(
+        model=services.model,
+        revision=revision,
+        # Why the smaller: ids beyond the tokenizer mean nothing, ids beyond the model crash it.
+        vocab_size=min(known, config.vocab_size),
+        context_length=found.max_model_len,
+        fingerprints={} if vocabulary is None else vocabulary.fingerprints,
+        eos_ids=tuple(dict.fromkeys((*eos_ids, *config.eos_ids))),
+        block_size=settings.block_size,
+        hash_root=blocks.root(commitment).hex(),
+        kv_layout=KvLayout(
+            kv_dtype, config.layers, config.kv_heads, config.head_dim, settings.block_size
+        ),
+        adapters=tuple(Adapter(name) for name in settings.adapters),
+        capabilities=tuple(each for each in CAPABILITIES if each not in lacks),
+        credit_cap=settings.credit_cap,
+    )
+
+
+def _path(settings: CudaSettings, services: Services) -> Path:
+    if settings.path is not None:
+        return Path(settings.path)
+    if services.checkpoint is None:
+        raise ConfigError(
+            f"engine cuda: model {services.model!r} has no checkpoint: set `path` to its folder"
+        )
+    return services.checkpoint.folder
+
+
+def _dtype(settings: CudaSettings, config: ModelConfig, device: str) -> torch.dtype:
+    import torch
+
+    if settings.dtype != "auto":
+        return getattr(torch, settings.dtype)
+    if device == "cpu":
+        return torch.float32
+    return getattr(torch, config.dtype)
+
+
+def _ops(
+    settings: CudaSettings,
+    config: ModelConfig,
+    device: str,
+    dtype: torch.dtype,
+    machine: preflight.Machine,
+) -> Ops:
+    import torch
+
+    from tokenwire.kernels.op import Signature
+    from tokenwire.kernels.ops import Ops
+
+    signature = Signature(
+        device="cuda" if device.startswith("cuda") else "cpu",
+        capability=machine.capability,
+        dtype=dtype,
+        kv_dtype=torch.float8_e4m3fn if settings.kv_dtype == "fp8" else None,
+        head_dim=config.head_dim,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        block_size=settings.block_size,
+        has_window=any(config.windows),
+        has_softcap=bool(config.attention_softcap),
+        vocab_size=config.vocab_size,
+    )
+    try:
+        return Ops.choose(signature, settings.kernels, objective=settings.objective)
+    except ValueError as error:
+        raise ConfigError(f"engine cuda: {error}") from error
+
+
+def _revision(path: Path) -> str:
+    """Of the weights, without reading them: a digest of names, sizes and times of their files."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    told = [
+        f"{file.name}|{file.stat().st_size}|{file.stat().st_mtime_ns}"
+        for file in files
+        if file.suffix in (".safetensors", ".gguf", ".json") and file.is_file()
+    ]
+    return sha256("\n".join(told).encode()).hexdigest()[:16]

@@ -1,0 +1,97 @@
+"""The device's memory: how much there is, what a step needs beside weights, the KV caches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from tokenwire.kernels.attention.batch import AttentionBatch
+from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.policy.limits import GroupSpec
+from tokenwire.plugins.engines.cuda.settings import CudaSettings
+from tokenwire.plugins.engines.cuda.sizes import GIB, Shape
+
+if TYPE_CHECKING:
+    from tokenwire.plugins.engines.cuda.models.causal import CausalModel
+
+__all__ = ("GRAPH_RESERVE", "kv_memory", "make_caches", "workspace")
+
+GRAPH_RESERVE = GIB // 2
+"""Bytes kept for CUDA graphs, which are captured after the KV caches are there."""
+CPU_KV = GIB
+
+
+def workspace(model: CausalModel, shape: Shape, block_size: int) -> int:
+    """Bytes that the largest step takes beside weights and KV, measured by running it on nothing.
+    0 on a CPU, whose memory is not divided beforehand."""
+    if model.device.type != "cuda":
+        return 0
+    torch.cuda.synchronize(model.device)
+    torch.cuda.reset_peak_memory_stats(model.device)
+    before = torch.cuda.memory_allocated(model.device)
+    groups = model.config.groups
+    caches = make_caches(model, [GroupSpec(2, group.window) for group in groups], block_size, None)
+    with torch.inference_mode():
+        hidden = model.forward(_blank(model, shape, block_size), caches)
+        logits = model.logits(hidden[: shape.max_batch_size])
+        torch.softmax(logits, -1)
+    torch.cuda.synchronize(model.device)
+    return torch.cuda.max_memory_allocated(model.device) - before
+
+
+def kv_memory(settings: CudaSettings, device: torch.device, used: int, has_graphs: bool) -> int:
+    """Bytes for KV. `used`: of weights and workspace."""
+    if settings.kv_gib is not None:
+        return int(settings.kv_gib * GIB)
+    if device.type != "cuda":
+        return CPU_KV
+    free, total = torch.cuda.mem_get_info(device)
+    others = total - free - torch.cuda.memory_reserved(device)
+    reserve = GRAPH_RESERVE if has_graphs else 0
+    return int(total * settings.gpu_memory_fraction) - used - max(others, 0) - reserve
+
+
+def make_caches(
+    model: CausalModel, specs: Sequence[GroupSpec], block_size: int, kv: torch.dtype | None
+) -> tuple[KvCache, ...]:
+    """One a layer, not initialised: what no token wrote is never read. `kv` None: the model's
+    dtype."""
+    config: ModelConfig = model.config
+
+    def empty(blocks: int) -> torch.Tensor:
+        shape = blocks, block_size, config.kv_heads, config.head_dim
+        return torch.empty(shape, device=model.device, dtype=kv or model.dtype)
+
+    return tuple(
+        KvCache(empty(specs[group].blocks), empty(specs[group].blocks))
+        for group in config.group_of_layer
+    )
+
+
+def _blank(model: CausalModel, shape: Shape, block_size: int) -> Batch:
+    """The longest prompt chunk there can be, whose KV goes nowhere."""
+    count, groups = shape.max_batch_tokens, len(model.config.groups)
+
+    def zeros(*sizes: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
+        return torch.zeros(sizes, device=model.device, dtype=dtype)
+
+    attention = AttentionBatch(
+        cu_q=torch.tensor([0, count], dtype=torch.int32, device=model.device),
+        kv_lens=torch.full((1,), count, dtype=torch.int32, device=model.device),
+        block_table=zeros(1, -(-count // block_size), dtype=torch.int32),
+        block_size=block_size,
+        max_q=count,
+        max_kv=count,
+    )
+    return Batch(
+        ids=zeros(count),
+        positions=zeros(count),
+        slots=(zeros(count) - 1,) * groups,
+        decode=(None,) * groups,
+        prefill=(attention,) * groups,
+        decode_tokens=0,
+        logit_rows=zeros(1),
+    )

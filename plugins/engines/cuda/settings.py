@@ -1,0 +1,102 @@
+"""The engine's settings, under the names that node files use. Knows no torch and no file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+__all__ = ("CudaSettings", "Speculation")
+
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Size: TypeAlias = Annotated[int, Meta(ge=1)]
+
+
+class Speculation(Struct, frozen=True, forbid_unknown_fields=True):
+    """Drafts by prompt lookup (Saxena, Prompt Lookup Decoding, 2023): what followed the last
+    n-gram the last time it occurred. Results are those without it."""
+
+    tokens: Size = 4
+    """How many ids are drafted at most."""
+    longest: Size = 4
+    """The n-gram that is looked for first, in ids."""
+    shortest: Size = 2
+
+    def __post_init__(self) -> None:
+        if self.shortest > self.longest:
+            raise ValueError(
+                f"speculation: shortest is {self.shortest}, longest {self.longest}: "
+                "wanted shortest up to longest"
+            )
+
+
+class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{plugin = "cuda", ...}`, or a node file's top level."""
+
+    path: str | None = None
+    """A model folder of Hugging Face's kind, or a .gguf file. None: the model's checkpoint."""
+    device: str = "auto"
+    """"auto" (a GPU where torch sees one), "cpu", "cuda", "cuda:1", ..."""
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """"auto": float32 on a CPU; the checkpoint's own on a GPU."""
+    kv_dtype: Literal["auto", "fp8"] = "auto"
+    """"auto": as `dtype`; "fp8": e4m3, half the memory of bfloat16."""
+    max_model_len: Size | None = None
+    """Tokens of prompt and answer. None: the model's context, or what the KV memory holds."""
+    max_batch_size: Size | None = None
+    """Sequences that run together. None: 64 on a CPU, 256 on a GPU."""
+    max_batch_tokens: Size | None = None
+    """Tokens of one step. None: 1024 on a CPU, 8192 on a GPU."""
+    max_waiting: Count = 1024
+    """Choices that wait; more are refused as overloaded."""
+    long_prefill_tokens: Count = 0
+    """Tokens of one prompt in one step. 0: what the step holds."""
+    block_size: Size = 16
+    """Tokens of a KV block: a power of two."""
+    gpu_memory_fraction: Annotated[float, Meta(gt=0, le=1)] = 0.88
+    """Of the device's memory, for everything: KV gets what weights and activations leave."""
+    kv_gib: Annotated[float, Meta(gt=0)] | None = None
+    """KV memory in GiB. None: 1 on a CPU; what is left on a GPU."""
+    prefix_cache: bool = True
+    threads: Size | None = None
+    """Of torch on a CPU. None: torch's own choice."""
+    overlap: bool | None = None
+    """Schedule a step while the one before runs. None: on a GPU."""
+    graphs: bool | None = None
+    """CUDA graphs for decode steps. None: on a GPU. On a CPU true pads as graphs would."""
+    kernels: dict[str, str] = {}
+    """Op -> implementation, where another than the preferred one is wanted."""
+    kernel_lib: str | None = None
+    """A folder that `tokenwire kernels build` wrote. None: kernels are compiled when first used."""
+    objective: Literal["latency", "determinism"] = "latency"
+    """What kernels are chosen for."""
+    adapters: dict[str, str] = {}
+    """Name -> folder of a LoRA adapter, as PEFT writes them."""
+    grammar: Literal["auto", "xgrammar", "llguidance", "none"] = "auto"
+    """What keeps answers to a grammar. "auto": the first that is installed."""
+    speculation: Speculation | None = None
+    task: Literal["generate", "embed"] = "generate"
+    pooling: Literal["auto", "last", "mean", "cls"] = "auto"
+    """Of `task: embed`: which hidden states make the vector. "auto": the checkpoint says."""
+    trace: str | None = None
+    """A file for a trace of every step, in Chrome's JSON."""
+    credit_cap: Size = 1024
+    node_role: Literal["full"] = "full"
+    parallel_strategy: Literal["TP_1", "DEP_1"] = "TP_1"
+    instance_count: Literal[1] = 1
+
+    def __post_init__(self) -> None:
+        if self.block_size & (self.block_size - 1):
+            raise ValueError(f"block_size: wanted a power of two, got {self.block_size}")
+        size, tokens = self.max_batch_size, self.max_batch_tokens
+        if size is not None and tokens is not None and tokens < size:
+            raise ValueError(
+                f"max_batch_tokens is {tokens} and max_batch_size {size}: wanted at least one "
+                "token a sequence; raise the first or lower the second"
+            )
+        if self.speculation is not None and tokens is not None:
+            need = self.speculation.tokens + 1
+            if tokens < need:
+                raise ValueError(
+                    f"max_batch_tokens is {tokens}: drafts of {need - 1} tokens need {need}"
+                )
