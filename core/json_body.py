@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,7 +21,6 @@ from tokenwire.core.errors import RequestError
 __all__ = ("MAX_DEPTH", "check_depth", "read_object", "to_struct")
 
 T = TypeVar("T")
-Container: TypeAlias = dict[str, object] | list[object]
 
 MAX_DEPTH: Final = 128
 """Objects and arrays within one another, the outermost included."""
@@ -30,6 +29,7 @@ LONGEST_ECHO: Final = 300
 """Characters of an error message that may repeat what the client sent."""
 
 NO_DUPLICATES_IN: Final = ("messages", "tools")
+CONTAINERS: Final = frozenset((dict, list))
 
 _untyped: Final = msgspec.json.Decoder()
 _encode: Final = msgspec.json.Encoder().encode
@@ -64,7 +64,7 @@ def read_object(body: bytes) -> dict[str, object]:
         if _is_too_deep(outside):
             raise _too_deep() from None
         raise RequestError(_fault(body, outside, error), code="invalid_json") from None
-    if _may_be_deep(body) and _depth(value) > MAX_DEPTH:
+    if _depth(value) > MAX_DEPTH:
         raise _too_deep()
     if type(value) is not dict:
         raise RequestError(f"the body must be a JSON object, not {_kind(value)}")
@@ -135,13 +135,6 @@ def _has_each_key_once(body: bytes, value: dict[str, object]) -> bool:
     )
 
 
-def _may_be_deep(body: bytes) -> bool:
-    """Whether there are enough brackets for it, in strings or not."""
-    # Why not count(): split() finds them faster, and stops.
-    most = MAX_DEPTH + 1
-    return len(body.split(b"[", most)) + len(body.split(b"{", most)) - 2 > MAX_DEPTH
-
-
 def _is_too_deep(outside: bytes) -> bool:
     """Each pass takes the innermost brackets away, and one level with them.
 
@@ -169,18 +162,15 @@ def _depth(root: object) -> int:
     """How many containers stand within one another: up to one more than MAX_DEPTH, where it
     stops."""
     depth = 0
-    level: list[Container] = []
-    if isinstance(root, dict | list):
-        level.append(root)
+    level: list[Any] = [root] if type(root) in CONTAINERS else []
     while level and depth <= MAX_DEPTH:
         depth += 1
-        below: list[Container] = []
-        for value in level:
-            for item in value.values() if isinstance(value, dict) else value:
-                kind = type(item)
-                if kind is dict or kind is list:
-                    below.append(item)  # type: ignore[arg-type]
-        level = below
+        level = [
+            item
+            for value in level
+            for item in (value.values() if type(value) is dict else value)
+            if type(item) in CONTAINERS
+        ]
     return depth
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call, Need
-from tokenwire.core.dialogue import Image, Part
+from tokenwire.core.dialogue import Image, Part, Turn
 
 __all__ = ("FetchingCall", "needs_of")
 
@@ -25,8 +25,15 @@ class FetchingCall(Call, frozen=True):
         return replace(resolved, dialogue=replace(self.dialogue, turns=turns))
 
 
-def needs_of(parts: tuple[Part, ...]) -> tuple[Need, ...]:
-    return tuple(Need("url", part.url) for part in parts if isinstance(part, Image) and part.url)
+def needs_of(turns: Iterable[Turn]) -> tuple[Need, ...]:
+    """Each once, in order."""
+    urls = [
+        part.url
+        for turn in turns
+        for part in turn.parts
+        if isinstance(part, Image) and part.url is not None
+    ]
+    return tuple(Need("url", url) for url in dict.fromkeys(urls))
 
 
 def _filled(part: Part, found: Mapping[Need, object]) -> Part:

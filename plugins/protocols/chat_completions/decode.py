@@ -57,7 +57,9 @@ def decode_call(body: bytes) -> Call:
     raw_messages = given["messages"]
     assert isinstance(raw_messages, list)
     dialogue = _dialogue(request, raw_messages, body, ignored)
-    needs = dict.fromkeys(need for turn in dialogue.turns for need in needs_of(turn.parts))
+    # Why asked: only a list of parts holds a picture, and most messages are text.
+    may_need = any([type(message.content) is list for message in request.messages])
+    needs = needs_of(dialogue.turns) if may_need else ()
     kind = FetchingCall if needs else Call
     return kind(
         model=request.model,
@@ -74,7 +76,7 @@ def decode_call(body: bytes) -> Call:
         extra=ignored.unknown(given, REQUEST_FIELDS, "")
         | _own(request)
         | _more_options(request, ignored),
-        needs=tuple(needs),
+        needs=needs,
         ignored=ignored.paths,
         unknown=ignored.unknown_paths,
     )

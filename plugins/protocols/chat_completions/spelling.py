@@ -54,7 +54,12 @@ def names_of(request: Request) -> dict[str, str]:
 def unusual(message: Message) -> dict[str, object]:
     """What of a message's spelling does not follow from its turn."""
     content = message.content
-    if type(content) is str and content and not message.reasoning and message.role != "tool":
+    if (
+        (content is None or (content and type(content) is str))
+        and message.reasoning is None
+        and message.refusal is None
+        and message.name is None
+    ):
         return {}  # Why first: most messages of a long history are of these.
     found: dict[str, object] = {}
     if isinstance(content, list) and len(content) == 1 and content[0].keys() == {"type", "text"}:
