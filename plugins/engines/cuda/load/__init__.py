@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from tokenwire.plugins.engines.cuda.load.adapters import (
+    Adapter,
+    put_adapter,
+    read_adapter,
+    remove_adapter,
+)
+from tokenwire.plugins.engines.cuda.load.embedders import LoadedEmbedder, load_embedder
 from tokenwire.plugins.engines.cuda.load.filling import Progress
 from tokenwire.plugins.engines.cuda.load.loading import Loaded, load, load_config
 
-__all__ = ("Loaded", "Progress", "load", "load_config")
+__all__ = (
+    "Adapter",
+    "Loaded",
+    "LoadedEmbedder",
+    "Progress",
+    "load",
+    "load_config",
+    "load_embedder",
+    "put_adapter",
+    "read_adapter",
+    "remove_adapter",
+)

@@ -57,10 +57,11 @@ def load(
     positions: int | None = None,
     gguf: str | None = None,
     threads: int | None = None,
+    with_head: bool = True,
 ) -> Loaded:
     """`path`: a folder with config.json and *.safetensors, or with a .gguf (`gguf` says which of
     several); or a .gguf file. `dtype` None: the checkpoint's. `positions`: how many a sequence
-    may have; None: as many as the model was made for.
+    may have; None: as many as the model was made for. `with_head` False: for embedding alone.
 
     Raises ConfigError that names file, tensor, what was wanted and what came.
     """
@@ -73,8 +74,11 @@ def load(
     else:
         built = config
     kind = dtype or getattr(torch, config.dtype)
-    model = CausalModel(built, ops, device=device, dtype=kind, positions=positions)
-    optional = frozenset({"lm_head.weight"}) if config.tie else frozenset[str]()
+    model = CausalModel(
+        built, ops, device=device, dtype=kind, positions=positions, with_head=with_head
+    )
+    headless = config.tie or not with_head
+    optional = frozenset({"lm_head.weight"}) if headless else frozenset[str]()
     fill(
         model.places,
         source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ("checkpoint_name",)
+__all__ = ("bert_name", "checkpoint_name")
 
 OTHERS = (
     "vision_tower.",
@@ -30,3 +30,11 @@ def checkpoint_name(key: str) -> str | None:
         if key.startswith(prefix):
             return ours + key.removeprefix(prefix)
     return f"model.{key}" if key.startswith(BARE) else key
+
+
+def bert_name(key: str) -> str | None:
+    """As the bare encoder's checkpoint would name it; None: heads, and constants of old ones."""
+    key = key.removeprefix("bert.")
+    if key.startswith(("cls.", "pooler.", "classifier.")) or key.endswith(".position_ids"):
+        return None
+    return key

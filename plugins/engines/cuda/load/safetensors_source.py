@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from threading import local
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import msgspec
 from safetensors import SafetensorError, safe_open
@@ -19,6 +19,8 @@ from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 
 __all__ = ("SafetensorsSource",)
 
+Rename: TypeAlias = Callable[[str], str | None]
+
 INDEX = "model.safetensors.index.json"
 BYTES = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2}
 
@@ -28,8 +30,10 @@ class SafetensorsSource(Source):
     """Files are mapped into memory: what is read comes from the page cache, and nothing is written
     beside them, so that a read-only mount will do."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rename: Rename = checkpoint_name) -> None:
+        """`rename`: a name in the file -> the network's own; None: the tensor is passed over."""
         self._folder = folder
+        self._rename = rename
         self._open = local()
         self._entries: dict[str, Entry] = {}
         for file in _files(folder):
@@ -72,7 +76,7 @@ class SafetensorsSource(Source):
             ) from error
         for key, (shape, kind) in found.items():
             size = prod(shape) * BYTES.get(kind, 1)
-            name = checkpoint_name(key)
+            name = self._rename(key)
             if name is not None:
                 self._entries[name] = Entry(str(file), shape, kind, size, key)
 

@@ -39,8 +39,10 @@ class CausalModel:
         device: torch.device | str = "cpu",
         dtype: torch.dtype = torch.float32,
         positions: int | None = None,
+        with_head: bool = True,
     ) -> None:
-        """`positions`: how many a sequence may have; None: the model's context length."""
+        """`positions`: how many a sequence may have; None: the model's context length.
+        `with_head` False: an embedder's, which has no logits."""
         self.config = config
         self.ops = ops
         self.device = torch.device(device)
@@ -55,7 +57,7 @@ class CausalModel:
         )
         self.norm = Norm(site, "model.norm")
         self.head = self.embedding
-        if not config.tie:
+        if with_head and not config.tie:
             self.head = site.weight("lm_head.weight", config.vocab_size, config.hidden)
         served = positions or config.context_length
         self.tables = tuple(cos_sin(rope, served, self.device) for rope in config.ropes)
