@@ -35,6 +35,16 @@ class Report:
     skipped: str = ""
     """Why it does not apply."""
 
+    def line(self) -> str:
+        """For a person."""
+        head = f"{self.op} {self.implementation} {self.case}:"
+        if self.skipped:
+            return f"{head} skipped: {self.skipped}"
+        worst = max((one.metric for one in self.distances), default=0.0)
+        largest = max((one.max_abs for one in self.distances), default=0.0)
+        law = "FAILS: " + "; ".join(self.faults) if self.faults else "holds"
+        return f"{head} metric {worst:.1e}, max abs {largest:.1e}, {law}"
+
 
 def check(op: Op, implementation: Implementation, case: Case, *, device: str) -> Report:
     """Runs one case. `device`: "cpu" means Triton's interpreter for kernels of Triton."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tokenwire.kernels.op import Implementation, Op, Signature
 
-__all__ = ("Choice", "Objective", "choose")
+__all__ = ("Choice", "Objective", "choose", "preferred")
 
 Objective = Literal["latency", "determinism"]
 """`determinism` puts what is deterministic and batch invariant before what is faster."""
@@ -36,26 +36,37 @@ def choose(
 
     Raises ValueError where the overriding one is unknown or does not support the signature.
     """
-    ordered = sorted(op.implementations, key=lambda one: _rank(one, objective), reverse=True)
+    one, choice = preferred(op, signature, objective=objective, override=override)
+    return one.load(), choice
+
+
+def preferred(
+    op: Op,
+    signature: Signature,
+    *,
+    objective: Objective = "latency",
+    override: str | None = None,
+) -> tuple[Implementation, Choice]:
+    """As `choose`, and loads nothing."""
     if override:
         return _overridden(op, signature, override)
     rejected: dict[str, str] = {}
-    for one in ordered:
+    for one in sorted(op.implementations, key=lambda each: _rank(each, objective), reverse=True):
         reason = one.supports(signature)
         if not reason:
-            why = f"preferred for {objective}" if not rejected else "the first that applies"
-            return one.load(), Choice(op.name, one.name, why, rejected)
+            why = "the first that applies" if rejected else f"preferred for {objective}"
+            return one, Choice(op.name, one.name, why, rejected)
         rejected[one.name] = reason
     raise AssertionError(f"{op.name}: the reference refuses {signature}")
 
 
-def _overridden(op: Op, signature: Signature, name: str) -> tuple[Callable[..., Any], Choice]:
+def _overridden(op: Op, signature: Signature, name: str) -> tuple[Implementation, Choice]:
     one = op.implementation(name)
     reason = one.supports(signature)
     if reason:
         raise ValueError(f"{op.name}: '{name}' was asked for and does not apply: {reason}")
     others = {other.name: "overridden" for other in op.implementations if other is not one}
-    return one.load(), Choice(op.name, name, "named by configuration", others)
+    return one, Choice(op.name, name, "named by configuration", others)
 
 
 def _rank(one: Implementation, objective: Objective) -> tuple[bool, int]:

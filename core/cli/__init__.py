@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from tokenwire.core import __version__
-from tokenwire.core.cli import calling, conforming, explaining, listing, serving
+from tokenwire.core.cli import calling, conforming, explaining, listing, packages, serving
 from tokenwire.core.cli.shell import OutputError, Shell
 from tokenwire.core.errors import TokenwireError
 
@@ -22,7 +22,7 @@ __all__ = ("command_line", "main")
 
 
 def command_line(shell: Shell) -> App:
-    """The built-in commands; plugins add theirs through `register_commands`."""
+    """The built-in commands and those of packages; plugins add theirs by `register_commands`."""
     app = App(
         name="tokenwire",
         help="Serves language models behind every protocol their clients speak.",
@@ -32,7 +32,7 @@ def command_line(shell: Shell) -> App:
         default_parameter=Parameter(negative=""),
         result_action="return_value",
     )
-    for commands in (serving, listing, calling, explaining, conforming):
+    for commands in (serving, listing, calling, explaining, conforming, packages):
         commands.add(app, shell)
     return app
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from cyclopts import App
 
 from tokenwire.core.cli.shell import Shell
+from tokenwire.core.dialect_names import ALIASES
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import KINDS, Host
 from tokenwire.core.settings import nearest
@@ -44,7 +45,8 @@ def add(app: App, shell: Shell) -> None:
         ----------
         name
             KIND.NAME, as codec.messages or parser.hermes; or NAME, where only one kind has it.
-            A dialect's name checks its template and its parser together.
+            A dialect's name, or another name of it (as in a configuration), checks its template
+            and its parser together.
         """
         kind, plugin = pick(name, shell.host())
         check = _check(kind)
@@ -70,8 +72,18 @@ def _check(kind: str) -> Check:
         raise ConfigError("conform: the kits need hypothesis: pip install hypothesis") from error
 
 
+def _meant(name: str, host: Host) -> str:
+    """Another name of a dialect as its own, with its kind, unless some plugin has it."""
+    plain = name.removeprefix("dialect.")
+    kinds = ("dialect",) if plain != name else KINDS
+    if plain not in ALIASES or any(plain in host.registry(kind) for kind in kinds):
+        return name
+    return f"dialect.{ALIASES[plain]}"
+
+
 def pick(name: str, host: Host) -> tuple[str, str]:
     """(kind, name) of a plugin that has a kit; raises ConfigError for none, or for several."""
+    name = _meant(name, host)
     kind, _, rest = name.partition(".")
     if rest and kind in KINDS:
         host.registry(kind).find(rest, "conform")

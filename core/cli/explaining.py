@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from cyclopts import App
@@ -11,13 +12,14 @@ from msgspec.structs import replace
 
 from tokenwire.core.call import Call
 from tokenwire.core.cli.painting import legend, paint, span_table
-from tokenwire.core.cli.serving import choose, host_of
+from tokenwire.core.cli.serving import choose, host_of, misfits
 from tokenwire.core.cli.shell import Shell
 from tokenwire.core.config import Config, ModelConfig
 from tokenwire.core.detokenizer import PieceTable
-from tokenwire.core.errors import ConfigError
+from tokenwire.core.errors import ConfigError, RequestError
 from tokenwire.core.factory import Services
 from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.codec import Codec
 from tokenwire.core.prompt import Piece, Prompt
 from tokenwire.core.scripts import ScriptBook
 from tokenwire.core.settings import nearest
@@ -61,6 +63,8 @@ def add(app: App, shell: Shell) -> None:
         chosen = choose(config, shell)
         host = host_of(chosen, shell, "" if config is None else str(config))
         call = decode(chosen, host, protocol, body)
+        for warning in misfits(chosen, host):
+            shell.warn(warning)
         _show(explained(chosen, host, call, time.time()), shell)
         return 0
 
@@ -71,6 +75,23 @@ def decode(config: Config, host: Host, protocol: str, body: bytes) -> Call:
     host.codecs.find(protocol, "--protocol")
     settings = config.plugins.get(protocol, {})
     codec = host.codecs.build(protocol, settings, lone_services(), f"plugins.{protocol}")
+    try:
+        call = _call(codec, body)
+    except RequestError as error:
+        # Why only then: what has the protocol's fields, and a fault in one, is of that protocol.
+        if error.code != "missing_field":
+            raise
+        if not (others := _readers(config, host, protocol, body)):
+            raise
+        hint = f"; it is a request of {' and of '.join(others)}: say --protocol {others[0]}"
+        raise RequestError(error.message + hint, param=error.param, code=error.code) from error
+    if call is None:
+        raise ConfigError(f"--protocol {protocol}: it has no request that is answered by a model")
+    return call
+
+
+def _call(codec: Codec, body: bytes) -> Call | None:
+    """By the first route that gives one."""
     for route in codec.routes:
         if route.method != "POST":
             continue
@@ -78,7 +99,21 @@ def decode(config: Config, host: Host, protocol: str, body: bytes) -> Call:
         call = codec.decode(request)
         if isinstance(call, Call):
             return call
-    raise ConfigError(f"--protocol {protocol}: it has no request that is answered by a model")
+    return None
+
+
+def _readers(config: Config, host: Host, but: str, body: bytes) -> list[str]:
+    """Protocols in which the body is a request to a model."""
+    found: list[str] = []
+    for name in host.codecs:
+        if name == but:
+            continue
+        settings = config.plugins.get(name, {})
+        with suppress(RequestError):
+            codec = host.codecs.build(name, settings, lone_services(), f"plugins.{name}")
+            if _call(codec, body) is not None:
+                found.append(name)
+    return found
 
 
 def explained(config: Config, host: Host, call: Call, now: float) -> Explained:

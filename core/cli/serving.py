@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -11,12 +12,12 @@ from tokenwire.core.cli.shell import Shell
 from tokenwire.core.config import Config, ModelConfig, PluginUse
 from tokenwire.core.config_check import check
 from tokenwire.core.config_file import load, overlay
-from tokenwire.core.errors import ConfigError
-from tokenwire.core.host import Host
+from tokenwire.core.errors import ConfigError, PluginError
+from tokenwire.core.host import Host, lone_services
 from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 from tokenwire.core.settings import Place
 
-__all__ = ("add", "choose", "default_config", "host_of")
+__all__ = ("add", "choose", "default_config", "host_of", "misfits")
 
 SMOLLM2 = Path("models/smollm2/tokenizer.json")
 
@@ -57,7 +58,8 @@ def add(app: App, shell: Shell) -> None:
 
     @config_commands.command(name="check")
     def check_file(file: Path) -> int:
-        """Say whether a configuration file can be used. Opens no other path, and no socket.
+        """Say whether a configuration file can be used. Of other files it reads at most the chat
+        templates of models whose dialect is set; it opens no socket.
 
         Parameters
         ----------
@@ -67,9 +69,24 @@ def add(app: App, shell: Shell) -> None:
         chosen = choose(file, shell)
         for warning in chosen.warnings:
             shell.warn(warning)
+        for warning in misfits(chosen, host_of(chosen, shell, str(file))):
+            shell.warn(warning)
         refuse_public_mock(chosen, _host_file(file, shell))
         shell.say(f"{file}: can be used: {_summary(chosen)}")
         return 0
+
+
+def misfits(config: Config, host: Host) -> list[str]:
+    """Warnings of models whose dialect does not fit their chat template, as far as it is there."""
+    from tokenwire.core.model_parts import misfit_of
+
+    found: list[str] = []
+    for model in config.models:
+        # Why not said here: a template that is missing may come before the server starts.
+        with suppress(ConfigError, PluginError, OSError, UnicodeDecodeError):
+            if warning := misfit_of(model, host, lone_services()):
+                found.append(f"model {model.name}: {warning}")
+    return found
 
 
 def choose(

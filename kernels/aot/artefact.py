@@ -28,6 +28,8 @@ __all__ = ("MANIFEST", "Loaded", "default_folder", "identity", "load", "write")
 MANIFEST = "manifest.json"
 FORMAT = 1
 SOURCES = Path(__file__).parents[1]
+KERNEL = b"triton.jit"
+"""What a file with a kernel says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,13 @@ class Loaded:
     """Whole sentences; with one, no kernel was taken."""
 
 
-def default_folder(capability: tuple[int, int], environ: Mapping[str, str] = os.environ) -> Path:
-    """Where the command writes and the engine looks when nothing else is said."""
+def default_folder(
+    capability: tuple[int, int], *, opt_level: int = 3, environ: Mapping[str, str] = os.environ
+) -> Path:
+    """Where the command writes and, for level 3, the engine looks when nothing else is said."""
     base = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "tokenwire" / "kernels" / arch_name(capability)
+    name = arch_name(capability) + ("" if opt_level == 3 else f"-O{opt_level}")
+    return Path(base).expanduser() / "tokenwire" / "kernels" / name
 
 
 def identity(capability: tuple[int, int], *, opt_level: int = 3) -> dict[str, str]:
@@ -144,10 +149,12 @@ def _command(capability: tuple[int, int]) -> str:
 
 
 def _sources() -> str:
-    """Hash of every Triton module: their kernels, and how they are launched."""
+    """Hash of every module with a kernel, which holds its launch too."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.rglob("triton*.py")):
-        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(SOURCES.glob("*/*.py")):
+        data = path.read_bytes()
+        if KERNEL in data and path.parent != Path(__file__).parent:
+            digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + data)
     return digest.hexdigest()
 
 
