@@ -139,8 +139,7 @@ def value_end(
     """Behind the closing tag at `at`; `at` itself where the tag is missing and the value ends
     there; NO; PARTIAL. `closing`: the value's closing tag, which may be that of CDATA as well.
     `is_other`: whether a name is another parameter of the tool; None away from a line's start."""
-    follow = tuple(filter(None, (spelling.param, spelling.end, spelling.close)))
-    verdict = _with(text, at, closing, follow)
+    verdict = _closed(text, at, closing, spelling)
     if verdict != NO or closing != spelling.value_end:
         return verdict
     verdict = _with(text, at, spelling.end, spelling.after)
@@ -148,11 +147,29 @@ def value_end(
         return at if verdict >= 0 else verdict
     if is_other is None:
         return NO
-    key = begins(text, at, (spelling.param,), is_final=False)
-    if key < 0:
-        return key
-    name, key = name_at(text, key, spelling.key_end, is_final=False)
+    name, key = _param(text, at, spelling)
     return at if key >= 0 and is_other(name) else min(key, NO)
+
+
+def _param(text: str, at: int, spelling: TagSpelling) -> tuple[str, int]:
+    """The name of the parameter that is opened at `at`, and the index behind that; NO; PARTIAL."""
+    key = begins(text, at, (spelling.param,), is_final=False)
+    return ("", key) if key < 0 else name_at(text, key, spelling.key_end, is_final=False)
+
+
+def _closed(text: str, at: int, closing: str, spelling: TagSpelling) -> int:
+    """Behind `closing`, if a parameter or the call's end stands behind it; else NO or PARTIAL.
+
+    Why a whole parameter: a value may hold its closing tag and `<parameter=` behind it."""
+    verdict = _with(text, at, closing, tuple(filter(None, (spelling.end, spelling.close))))
+    if verdict != NO or not text.startswith(closing, at):
+        return verdict
+    end = at + len(closing)
+    behind = skip_blank(text, end)
+    if behind == NO:
+        return NO
+    _, key = _param(text, behind, spelling)
+    return end if key >= 0 else key
 
 
 def _with(text: str, at: int, tag: str, follow: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from functools import partial
 
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from tests.plugins.dialects.laws import Covered, turn_of
 from tokenwire.core.dialogue import ToolCall, ToolSpec
 from tokenwire.core.ports.dialect import ParserMaker
+from tokenwire.plugins.dialects._shared.tag_spelling import TagSpelling
 
 __all__ = ("TOOLS", "typed")
 
@@ -43,8 +45,27 @@ def letters(markers: Iterable[str], *, values: bool = False) -> st.SearchStrateg
     return joined if values else joined.filter(lambda t: not any(m in t for m in markers))
 
 
-def arguments(inside: Iterable[str], *, nulls: bool) -> st.SearchStrategy[dict[str, object]]:
+def ending(spelling: TagSpelling) -> re.Pattern[str]:
+    """What ends a value wherever it stands: no reader can tell it from text of the value."""
+
+    def any_of(*patterns: str) -> str:
+        return "|".join(filter(None, patterns))
+
+    key = r"\s*".join(map(re.escape, spelling.key_end))
+    param = rf"{re.escape(spelling.param)}[^<\n]*?{key}"
+    follow = any_of(param, re.escape(spelling.end), re.escape(spelling.close))
+    after = any_of(*map(re.escape, spelling.after))
+    closing, end = re.escape(spelling.value_end), re.escape(spelling.end)
+    return re.compile(rf"{closing}\s*(?:{follow})|{end}\s*(?:{after})")
+
+
+def arguments(
+    inside: Iterable[str], spelling: TagSpelling | None, *, nulls: bool
+) -> st.SearchStrategy[dict[str, object]]:
     strings = letters(inside, values=True)
+    if spelling is not None:
+        ends = ending(spelling)
+        strings = strings.filter(lambda text: ends.search(text) is None)
     numbers = st.integers(-(2**70), 2**70)
     floats = st.floats(allow_nan=False, allow_infinity=False, width=32)
     maps = st.fixed_dictionaries(
@@ -66,16 +87,22 @@ def arguments(inside: Iterable[str], *, nulls: bool) -> st.SearchStrategy[dict[s
 
 
 def typed(
-    maker: ParserMaker, covered: Covered, *, inside: Iterable[str] = (), nulls: bool = True
+    maker: ParserMaker,
+    covered: Covered,
+    *,
+    inside: Iterable[str] = (),
+    spelling: TagSpelling | None = None,
+    nulls: bool = True,
 ) -> Covered:
-    """`covered` with such turns. `inside`: spellings that may stand in argument strings."""
+    """`covered` with such turns. `inside`: spellings that may stand in argument strings, but not
+    such that end a value of `spelling`."""
     texts = letters(maker.markers)
     said = texts.map(lambda text: text.strip(covered.trims)).filter(str.strip)
     thought = texts.map(lambda text: text.strip(covered.thought_trims)).filter(str.strip)
     called = st.builds(
         lambda tool, given: ToolCall("call00001", tool, json.dumps(given, ensure_ascii=False)),
         st.sampled_from([tool.name for tool in TOOLS]),
-        arguments(inside, nulls=nulls),
+        arguments(inside, spelling, nulls=nulls),
     )
     made = st.builds(
         partial(turn_of, covered),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.plugins.dialects import laws
 from tests.plugins.dialects.typed_turns import typed
-from tokenwire.plugins.dialects.glm.families import FAMILIES
+from tokenwire.plugins.dialects.glm.families import FAMILIES, SPELLING
 
 INSIDE = ("</arg_value>", "</tool_call>", "<tool_call>", "<arg_key>", "</arg_key>")
 BAR = "\uff5c"
@@ -45,4 +45,4 @@ COVERED = [
 @pytest.mark.parametrize("law", laws.LAWS, ids=laws.name_of)
 def test_the_laws_hold(law: laws.Law, covered: laws.Covered, family: str) -> None:
     maker = FAMILIES[family].maker("auto")
-    law(maker, typed(maker, covered, inside=INSIDE))
+    law(maker, typed(maker, covered, inside=INSIDE, spelling=SPELLING))

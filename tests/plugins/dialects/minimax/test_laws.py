@@ -6,7 +6,7 @@ import pytest
 
 from tests.plugins.dialects import laws
 from tests.plugins.dialects.typed_turns import typed
-from tokenwire.plugins.dialects.minimax.families import FAMILIES
+from tokenwire.plugins.dialects.minimax.families import FAMILIES, M2
 
 INSIDE = ("</parameter>", "</invoke>", "<parameter name=", "</minimax:tool_call>", "<item>")
 COVERED = [
@@ -30,4 +30,5 @@ COVERED = [
 @pytest.mark.parametrize("law", laws.LAWS, ids=laws.name_of)
 def test_the_laws_hold(law: laws.Law, covered: laws.Covered, family: str) -> None:
     maker = FAMILIES[family].maker("auto")
-    law(maker, typed(maker, covered, inside=INSIDE, nulls=covered.template != "MiniMax-M3"))
+    nulls = covered.template != "MiniMax-M3"
+    law(maker, typed(maker, covered, inside=INSIDE, spelling=M2, nulls=nulls))

@@ -9,6 +9,7 @@ from tests.plugins.dialects.reading import call, read, reasoning, text
 from tests.plugins.dialects.typed_turns import typed
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects.muse.maker import MuseMaker
+from tokenwire.plugins.dialects.muse.markers import SPELLING
 
 COVERED = laws.Covered(
     "muse-glimmer", speaks=False, trims="", thought_trims="", head="<|start|>assistant",
@@ -24,7 +25,7 @@ X = call("f", '{"a": "x"}')
 
 @pytest.mark.parametrize("law", laws.LAWS, ids=laws.name_of)
 def test_the_laws_hold(law: laws.Law) -> None:
-    law(MuseMaker(), typed(MuseMaker(), COVERED, inside=INSIDE))
+    law(MuseMaker(), typed(MuseMaker(), COVERED, inside=INSIDE, spelling=SPELLING))
 
 
 @pytest.mark.parametrize(

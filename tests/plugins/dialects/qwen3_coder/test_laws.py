@@ -6,9 +6,10 @@ import pytest
 
 from tests.plugins.dialects import laws
 from tests.plugins.dialects.typed_turns import typed
-from tokenwire.plugins.dialects.qwen3_coder.families import FAMILIES
+from tokenwire.plugins.dialects.qwen3_coder.families import FAMILIES, MINICPM, QWEN, SEED
 
 INSIDE = ("</parameter>", "</tool_call>", "<tool_call>", "<parameter=", "</function>", "</param>")
+SPELLINGS = {"qwen3_coder": QWEN, "step3p5": QWEN, "seed_oss": SEED, "minicpm5": MINICPM}
 CHATML = "<|im_start|>assistant\n"
 COVERED = [
     (laws.Covered("Qwen3-Coder", thinks=False, trims=None, head=CHATML), "qwen3_coder"),
@@ -35,4 +36,4 @@ COVERED = [
 @pytest.mark.parametrize("law", laws.LAWS, ids=laws.name_of)
 def test_the_laws_hold(law: laws.Law, covered: laws.Covered, family: str) -> None:
     maker = FAMILIES[family].maker("auto")
-    law(maker, typed(maker, covered, inside=INSIDE))
+    law(maker, typed(maker, covered, inside=INSIDE, spelling=SPELLINGS[family]))

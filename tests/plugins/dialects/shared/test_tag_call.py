@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import partial
 
 import pytest
@@ -73,6 +74,9 @@ def one(arguments: str, *, complete: bool = True):
         (body(("a", "of </parameter> and </function> and </tool_call>.")),
          '{"a": "of </parameter> and </function> and </tool_call>."}'),
         (body(("a", "<parameter=b>\n</paramete")), '{"a": "<parameter=b>\\n</paramete"}'),
+        # A closing tag inside a value, and the beginning of a parameter that is none behind it.
+        (body(("a", "</parameter>\n<parameter=\n</parameter><parameter=</x>")),
+         '{"a": "</parameter>\\n<parameter=\\n</parameter><parameter=</x>"}'),
         # Tags that are missing.
         ("<function=f>\n<parameter=a>\nx\n</function>\n</tool_call>", '{"a": "x"}'),
         ("<function=f>\n<parameter=a>\nx\n<parameter=b>\n3\n</parameter>\n</function>",
@@ -160,7 +164,7 @@ def _ends(value: str) -> bool:
     """Whether it holds a closing tag and what may follow one."""
     for part in value.split("</parameter>")[1:]:
         rest = part.lstrip(" \t\r\n")
-        if rest.startswith(("<parameter=", "</function>", "</tool_call>")) or not rest:
+        if re.match(r"<parameter=[^<\n]+>|</function>|</tool_call>|\Z", rest):
             return True
     return value.count("</parameter></parameter>") > 0
 
