@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TypeAlias, final
 
 from tokenwire.core.job_check import refused
@@ -26,6 +26,7 @@ from tokenwire.core.tokens import (
     FinishCause,
     FinishKind,
     IdLogprobs,
+    KvEvent,
     Release,
     TokenDelta,
     TokenJob,
@@ -33,6 +34,7 @@ from tokenwire.core.tokens import (
 from tokenwire.plugins.engines.cuda.choice import Choice, Task
 from tokenwire.plugins.engines.cuda.constrained import Grammars
 from tokenwire.plugins.engines.cuda.drafts import propose
+from tokenwire.plugins.engines.cuda.feed import KvFeed
 from tokenwire.plugins.engines.cuda.jobs import Compiled, Jobs
 from tokenwire.plugins.engines.cuda.policy.plan import Row
 from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
@@ -72,6 +74,8 @@ class CudaWorker(Worker):
         self._runner = runner
         self._grammars = grammars
         self._overlap = overlap
+        kv = scheduler.kv
+        self._feed = KvFeed(kv.log, kv.snapshot)
         self._speculation = settings.speculation
         self._jobs = Jobs(
             card,
@@ -127,6 +131,9 @@ class CudaWorker(Worker):
             kv_blocks_free=found.blocks_free + found.blocks_evictable,
         )
 
+    def events(self) -> AsyncIterator[KvEvent]:
+        return self._feed.read(self._something.set)
+
     # Everything below runs in the thread
 
     def _run(self) -> None:
@@ -134,6 +141,7 @@ class CudaWorker(Worker):
             while not self._is_stopping:
                 self._something.clear()
                 has_moved = self._turn()
+                self._feed.pump()
                 self._flush()
                 if not has_moved and not self._inbox:
                     self._something.wait(self._until_deadline())
@@ -147,6 +155,7 @@ class CudaWorker(Worker):
                 Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=message)
             )
             self._refuse_arrivals()
+        self._feed.close()
         if self._grammars is not None:
             self._grammars.close()
 
