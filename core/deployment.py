@@ -149,6 +149,8 @@ class Deployment:
             return config, None
         parts = assemble(config, self.host, self._services)
         log.info("model %s: dialect %s (%s)", config.name, parts.dialect, parts.why)
+        if parts.misfit:
+            log.warning("model %s: %s", config.name, parts.misfit)
         for name in (config.name, *config.aliases):
             if self._models.setdefault(name, parts.model) is not parts.model:
                 raise ConfigError(f"models: two models are called {name!r}")

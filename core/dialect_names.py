@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tokenwire.core.ports.dialect import Dialect
 
-__all__ = ("ALIASES", "NO_SIGNS", "Signs", "model_types", "pick")
+__all__ = ("ALIASES", "NO_SIGNS", "Signs", "misfit", "model_types", "pick")
 
 ALIASES: Final[Mapping[str, str]] = {
     "chatml": "hermes",
@@ -64,15 +64,8 @@ def pick(
             return ALIASES[name], f"configured as {name!r}, another name of it"
         return name, "configured"
     dialects = list(dialects)
-    # Why: the template may hold the text inside a quoted string.
-    source = (signs.template or "").replace('\\"', '"')
-    fitting = [
-        (not dialect.is_vague, sum(map(len, dialect.template_markers)), dialect)
-        for dialect in dialects
-        if dialect.template_markers and all(mark in source for mark in dialect.template_markers)
-    ]
-    fitting.sort(key=lambda fit: fit[:2], reverse=True)
-    for dialect in [dialect for is_clear, _, dialect in fitting if is_clear]:
+    fitting = _fitting(signs.template or "", dialects)
+    for dialect in [dialect for dialect in fitting if not dialect.is_vague]:
         return dialect.name, f"the chat template has {' and '.join(dialect.template_markers)}"
     for dialect in dialects:
         for model_type in sorted(signs.model_types.intersection(dialect.model_types)):
@@ -80,9 +73,38 @@ def pick(
     for dialect in dialects:
         if dialect.sign:
             return dialect.name, dialect.sign
-    for *_, dialect in fitting:
+    for dialect in fitting:
         markers = " and ".join(dialect.template_markers)
         return dialect.name, f"the chat template has {markers}, and no other family's markers"
     if signs.template is None:
         return "plain", "there is no chat template to tell the family by"
     return "plain", "the chat template has no known family's markers"
+
+
+def misfit(configured: Dialect, template: str | None, dialects: Iterable[Dialect]) -> str:
+    """A warning: the chat template has another family's markers, and none of the `configured`
+    one's; "" where it fits, or where nothing tells."""
+    if template is None or not (configured.template_markers or configured.name == "plain"):
+        return ""
+    fitting = _fitting(template, dialects)
+    clear = [dialect for dialect in fitting if not dialect.is_vague]
+    if not clear or configured.name in [dialect.name for dialect in fitting]:
+        return ""
+    markers = " and ".join(clear[0].template_markers)
+    return (
+        f"dialect {configured.name!r} is configured, but the chat template has {markers} as"
+        f" {clear[0].name!r} does: calls and reasoning may not be found in answers"
+    )
+
+
+def _fitting(template: str, dialects: Iterable[Dialect]) -> list[Dialect]:
+    """Those whose markers the template has, the most particular first, vague ones last."""
+    # Why: the template may hold the text inside a quoted string.
+    source = template.replace('\\"', '"')
+    fitting = [
+        dialect
+        for dialect in dialects
+        if dialect.template_markers and all(mark in source for mark in dialect.template_markers)
+    ]
+    fitting.sort(key=lambda dialect: sum(map(len, dialect.template_markers)), reverse=True)
+    return sorted(fitting, key=lambda dialect: dialect.is_vague)

@@ -12,7 +12,7 @@ from msgspec.structs import fields, replace
 
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.config import ModelConfig, PluginUse
-from tokenwire.core.dialect_names import NO_SIGNS, Signs, model_types, pick
+from tokenwire.core.dialect_names import NO_SIGNS, Signs, misfit, model_types, pick
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.host import Host
@@ -25,7 +25,7 @@ from tokenwire.core.registry import Registry
 from tokenwire.core.rendering import Renderer
 from tokenwire.core.served import ServedModel
 
-__all__ = ("ModelParts", "assemble")
+__all__ = ("ModelParts", "assemble", "misfit_of")
 
 
 class ModelParts(Struct, frozen=True):
@@ -35,6 +35,27 @@ class ModelParts(Struct, frozen=True):
     services: Services
     dialect: str
     why: str
+    misfit: str = ""
+    """A warning, where the dialect that is configured does not fit the chat template."""
+
+
+def misfit_of(config: ModelConfig, host: Host, services: Services) -> str:
+    """The same of a model that is not to be assembled: reads its chat template, as far as there is
+    one. Raises ConfigError for a template that cannot be read."""
+    checkpoint = _checkpoint(config)
+    services = replace(services, model=config.name, checkpoint=checkpoint)
+    return _misfit(config, host, services, _template_source(config, checkpoint))
+
+
+def _misfit(config: ModelConfig, host: Host, services: Services, source: str | None) -> str:
+    # Why not with a parser: whoever names it knows what answers look like.
+    if config.dialect == "auto" or config.parser is not None or source is None:
+        return ""
+    where = f"models.{config.name}.dialect"
+    built = [host.dialects.build(name, {}, services, where) for name in host.dialects]
+    name, _ = pick(config.dialect, installed=frozenset(host.dialects))
+    configured = [dialect for dialect in built if dialect.name == name]
+    return misfit(configured[0], source, built) if configured else ""
 
 
 def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
@@ -106,7 +127,8 @@ def assemble(config: ModelConfig, host: Host, services: Services) -> ModelParts:
         describes_media=config.parse.media == "describe",
         dialect=(dialect.name, why),
     )
-    return ModelParts(model, services, dialect.name, why)
+    wrong = _misfit(config, host, services, source)
+    return ModelParts(model, services, dialect.name, why, wrong)
 
 
 def _dialect(
