@@ -121,13 +121,16 @@ class StreamReply(Reply):
     def push(self, event: Event) -> bytes:
         if type(event) is PartDelta and self._prefix and event.choice == 0:
             # Why: nine events in ten, and always legal while a block is open.
+            text = event.text
             if self._input is not None:
-                return self._say(self._input.push(event.text))
-            if self._digest is not None:
-                self._unread.append(event.text)
+                text = self._input.push(text)
+                if not text:
+                    return b""
+                self._has_delta = True
+            elif self._digest is not None:
+                self._unread.append(text)
                 if len(self._unread) >= BATCH:
                     self._read_thoughts()
-            text = event.text
             data = _json(text) if text.isascii() else json_text(text)
             return self._prefix + data + DELTA_END
         return self._push(event)

@@ -107,7 +107,9 @@ class InputJson:
         if self._is_raw:
             return _inside(text)
         if self._in_string and not self._held:
-            # Why: most of what is long is inside of strings.
+            # Why: most of what is long is inside of strings, and nothing there is to be escaped.
+            if '"' not in text and "\\" not in text and text.isprintable():
+                return text
             run = RUN.match(text)
             assert run is not None
             if run.end() == len(text):

@@ -110,3 +110,11 @@ def test_long_strings_go_out_as_they_come():
     for word in ("tides ", "and ", "more"):
         assert machine.push(word) == word
     assert machine.save().held == ""
+
+
+@given(st.lists(st.text() | st.text(st.sampled_from('"\\n\x1f\x7f\x85\u2028é}'), max_size=4)))
+def test_plain_words_take_a_short_way_to_the_same_end(words):
+    begun = '{"a":"'
+    ends = [len(begun) + len("".join(words[:count])) for count in range(len(words))]
+    text = begun + "".join(words)
+    assert "".join(sent(text, ends)) == "".join(sent(text, []))
