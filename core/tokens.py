@@ -384,7 +384,8 @@ class Finish(Struct, frozen=True, omit_defaults=True):
     replay_safe: bool = False
     """error: nothing happened that sending the job again would double."""
     message: str = ""
-    """error: for the log; never shown to clients."""
+    """error: for the log. Shown to a client only where its own constraint was refused: in one short
+    line, and only if that quotes nothing of the prompt (`failures.constraint_error`)."""
 
 
 class IdLogprobs(Struct, frozen=True, omit_defaults=True):

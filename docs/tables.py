@@ -89,7 +89,7 @@ def _codes(texts: Iterable[str]) -> str:
 
 def _fields(rules: Iterable[FieldRule]) -> str:
     return _table(
-        ("field", "how", "meaning", "needs of the engine"),
+        ("field", "how", "meaning", "needs"),
         ((_code(r.name), r.how, r.what.replace("|", "\\|"), _needs(r)) for r in rules),
     )
 

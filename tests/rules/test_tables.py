@@ -43,7 +43,7 @@ def test_every_protocol_has_a_page_with_its_table(tables: ModuleType) -> None:
 def test_what_would_break_a_table_is_written_so_that_it_does_not(tables: ModuleType) -> None:
     rules = (FieldRule("a|b", "used", "x | y", ("n", "seed"), "refused"), FieldRule("`c`", "used"))
     assert tables._fields(rules) == (
-        "| field | how | meaning | needs of the engine |\n"
+        "| field | how | meaning | needs |\n"
         "| --- | --- | --- | --- |\n"
         "| `a\\|b` | used | x \\| y | `n`, `seed`; else refused |\n"
         "| `` `c` `` | used | | |\n"
