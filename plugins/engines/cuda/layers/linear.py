@@ -61,13 +61,10 @@ class Linear:
         return tuple(accumulate((size for _, size in self.parts[:-1]), initial=0))
 
     def _block(self, site: Site) -> tuple[int, int] | None:
-        """The fp8 block, where the weight stays quantised in memory.
-
-        On a CPU it does not (nothing multiplies in fp8 there), nor where a block would reach over
-        the edge between two parts.
-        """
+        """The fp8 block, where the weight stays quantised in memory: it does not where a block
+        would reach over the edge between two parts."""
         found: Quantisation | None = site.config.quantisation
-        if found is None or site.device.type == "cpu":
+        if found is None or not site.keeps_fp8:
             return None
         names = [name for name, _ in self.parts]
         if any(_is_skipped(name, found.skipped) for name in names):

@@ -27,6 +27,8 @@ class Site:
     ops: Ops
     device: torch.device
     dtype: torch.dtype
+    keeps_fp8: bool = False
+    """fp8 weights stay as they are in memory, and are multiplied by `ops.fp8_matmul`."""
     places: dict[str, Tensor] = field(default_factory=dict)
     """A checkpoint tensor's name -> the (part of a) weight it goes to, in the wanted shape."""
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
 import torch
 
 from tokenwire.core.errors import ConfigError
@@ -28,8 +27,9 @@ __all__ = ("Loaded", "QuantisationChoice", "load", "load_config")
 
 LOG = logging.getLogger("tokenwire.engine.load")
 
-QuantisationChoice = Literal["auto", "none"]
-"""auto: fp8 weights stay fp8 where the device multiplies in it. none: they are dequantised."""
+QuantisationChoice = Literal["auto", "fp8", "none"]
+"""Of fp8 checkpoints. fp8: their weights stay so in memory. none: they are dequantised into the
+network's dtype. auto: fp8 on a GPU, none on a CPU, where nothing multiplies in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ def load(
     """
     started = time.monotonic()
     config, source = _open(path, gguf)
-    if quantisation == "none" and config.quantisation is not None:
-        # Why the block is still told: the file's weights are as they are.
-        skip_all = msgspec.structs.replace(config.quantisation, skipped=("model", "lm_head"))
-        built = msgspec.structs.replace(config, quantisation=skip_all)
-    else:
-        built = config
     kind = dtype or getattr(torch, config.dtype)
     model = CausalModel(
-        built, ops, device=device, dtype=kind, positions=positions, with_head=with_head
+        config,
+        ops,
+        device=device,
+        dtype=kind,
+        positions=positions,
+        with_head=with_head,
+        keeps_fp8=_keeps_fp8(quantisation, torch.device(device)),
     )
     headless = config.tie or not with_head
     optional = frozenset({"lm_head.weight"}) if headless else frozenset[str]()
@@ -98,6 +98,10 @@ def load(
         device,
     )
     return Loaded(model, config, model.weight_bytes, seconds)
+
+
+def _keeps_fp8(choice: QuantisationChoice, device: torch.device) -> bool:
+    return choice == "fp8" or (choice == "auto" and device.type != "cpu")
 
 
 def _open(path: Path, gguf: str | None) -> tuple[ModelConfig, Source]:

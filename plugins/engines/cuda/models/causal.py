@@ -40,9 +40,10 @@ class CausalModel:
         dtype: torch.dtype = torch.float32,
         positions: int | None = None,
         with_head: bool = True,
+        keeps_fp8: bool = False,
     ) -> None:
         """`positions`: how many a sequence may have; None: the model's context length.
-        `with_head` False: an embedder's, which has no logits."""
+        `with_head` False: an embedder's, which has no logits. `keeps_fp8`: fp8 weights stay so."""
         self.config = config
         self.ops = ops
         self.device = torch.device(device)
@@ -50,7 +51,7 @@ class CausalModel:
         self.adapter_slots = 0
         # Why so: the scale is rounded to the weights' dtype, as it was in training.
         self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
-        site = Site(config, ops, self.device, dtype)
+        site = Site(config, ops, self.device, dtype, keeps_fp8)
         self.embedding = site.weight("model.embed_tokens.weight", config.vocab_size, config.hidden)
         self.blocks = tuple(
             Block(site, f"model.layers.{layer}", layer) for layer in range(config.layers)

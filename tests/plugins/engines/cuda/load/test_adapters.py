@@ -126,7 +126,7 @@ def test_adapters_that_do_not_fit_are_named(tmp_path) -> None:
     with pytest.raises(ConfigError, match=r"up_proj'.*wanted \[32, 40\].*got \[32, 48\]"):
         put_adapter(model, 1, wide)
     high = read_adapter(adapter(tmp_path / "b", ["self_attn.q_proj"], r=8, seed=2))
-    with pytest.raises(ConfigError, match="a rank up to 4, got .* and 8"):
+    with pytest.raises(ConfigError, match=r"a rank up to 4, got .* and 8"):
         put_adapter(model, 1, high)
     with pytest.raises(ConfigError, match="slot 2: wanted 1 to 1"):
         put_adapter(model, 2, read_adapter(adapter(tmp_path / "c", SHAPES, r=1, seed=2)))

@@ -192,9 +192,9 @@ def test_a_config_at_fault_is_named(tmp_path, changes, message) -> None:
 
 
 def test_folders_without_a_model_say_what_should_be_there(tmp_path) -> None:
-    with pytest.raises(ConfigError, match="config.json and"):
+    with pytest.raises(ConfigError, match=r"config\.json and"):
         loaded(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="wanted a folder with a config.json"):
+    with pytest.raises(ConfigError, match=r"wanted a folder with a config\.json"):
         loaded(tmp_path)
     tiny(tmp_path)
     (tmp_path / WEIGHTS).unlink()
@@ -217,7 +217,6 @@ def test_configs_are_read_without_torch() -> None:
     program = (
         "import sys; import tokenwire.plugins.engines.cuda.models.families as f;"
         "import tokenwire.plugins.engines.cuda.models.pooling;"
-        "import tokenwire.plugins.engines.cuda.load.gguf_config;"
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
