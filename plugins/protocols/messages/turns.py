@@ -106,7 +106,8 @@ class TurnReader:
         content = turn.content
         own = cast(Role, role)
         before = len(self._roles)
-        self._usual &= before > 0 or role != "system" or not content or bool(unknown)
+        if self._usual and role == "system" and content and not before and not unknown:
+            self._usual = False
         if isinstance(content, str):
             self._add(own, Text(content))
         elif not content:
@@ -121,7 +122,8 @@ class TurnReader:
                     self._mark(block, place)
         if unknown:
             self._extras[-1].update(unknown)
-        self._usual &= len(self._roles) == before + 1 and not _is_one_text(content)
+        if self._usual and (len(self._roles) != before + 1 or _is_one_text(content)):
+            self._usual = False
         self._messages.append([role, -1 if isinstance(content, str) else len(content), unknown])
 
     def shape(self, system: str | list[schema.Json] | None) -> Shape | None:
@@ -151,7 +153,8 @@ class TurnReader:
             self._extras.append({})
 
     def _add(self, role: Role, part: Part) -> None:
-        self._open(role)
+        if len(self._roles) == self._sealed or self._roles[-1] != role:
+            self._open(role)
         self._parts[-1].append(part)
 
     def _mark(self, block: Mapping[str, object], place: Place) -> None:
