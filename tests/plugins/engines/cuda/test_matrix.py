@@ -1,0 +1,140 @@
+"""However the work is cut, shared, batched, interrupted, overlapped or drafted: the same tokens.
+
+Each case runs the same jobs in one way of the matrix; what it must give comes from the plainest
+way, one job at a time without a cache, and that way is held against transformers elsewhere. All
+KV memory is NaN before anything is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import pytest
+from msgspec.structs import replace
+
+from tests.plugins.engines.cuda.driving import engine, job, poison, run, waves
+from tests.plugins.engines.reference.tiny import tiny_llama
+from tokenwire.core.tokens import JobSampling, TokenJob
+
+pytestmark = pytest.mark.torch
+
+SIZE = 4
+LONG = [5, 17, 99, 42, 42, 7, 11, 12, 13, 99, 42, 42, 7, 3, 8, 9, 100, 101, 17, 99, 42]
+SAMPLED = JobSampling(temperature=0.9, seed=7, top_p=0.9)
+
+
+@cache
+def windowed() -> Path:
+    """A tiny Gemma 3: two of three layers see six tokens."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    config = transformers.Gemma3TextConfig(
+        vocab_size=160,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=128,
+        sliding_window=6,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        initializer_range=0.5,
+        eos_token_id=1,
+        pad_token_id=0,
+        bos_token_id=2,
+    )
+    folder = Path(mkdtemp(prefix="tokenwire-window-"))
+    transformers.Gemma3ForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+MODELS = {"llama": tiny_llama, "gemma3": windowed}
+
+
+def jobs(prefix: str = "") -> list[TokenJob]:
+    return [
+        job(f"{prefix}long", LONG),
+        job(f"{prefix}fork", [*LONG[:13], 50, 51, 52]),
+        job(f"{prefix}short", [9], max_tokens=9),
+        job(f"{prefix}sampled", LONG[:10], sampling=SAMPLED, n=2),
+    ]
+
+
+@cache
+def expected(model: str) -> dict[tuple[str, int], tuple[int, ...]]:
+    found = {}
+    for each in jobs():
+        made = engine(MODELS[model](), prefix_cache=False, max_batch_size=1)
+        poison(made)
+        found |= {key: tuple(answer.ids) for key, answer in run(made, each).items()}
+    return found
+
+
+def named(found, prefix: str = ""):
+    return {
+        (name.removeprefix(prefix), choice): tuple(answer.ids)
+        for (name, choice), answer in found.items()
+        if name.startswith(prefix)
+    }
+
+
+CHUNKS = (1, SIZE - 1, SIZE, 64)
+OVERLAP = (False, True)
+PADDED = (False, True)
+DRAFTS = (False, True)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("chunk", "overlap", "padded", "drafts"),
+    list(itertools.product(CHUNKS, OVERLAP, PADDED, DRAFTS)),
+)
+def test_every_way_gives_the_same_tokens(
+    model: str, chunk: int, overlap: bool, padded: bool, drafts: bool
+) -> None:
+    """Cold and mixed, then the same again (full hits), then other prompts that share a part."""
+    speculation = {"tokens": 3, "longest": 3, "shortest": 1} if drafts else None
+    made = engine(
+        MODELS[model](),
+        long_prefill_tokens=chunk,
+        overlap=overlap,
+        graphs=padded,
+        speculation=speculation,
+    )
+    poison(made)
+    partial = job("p:long", [*LONG, 60])
+    found = waves(made, jobs("cold:"), jobs("hit:"), [partial, *jobs("again:")])
+    wanted = expected(model)
+    assert named(found, "cold:") == wanted
+    assert named(found, "hit:") == wanted
+    assert named(found, "again:") == wanted
+    assert found["hit:long", 0].counts.cached == len(LONG) // SIZE * SIZE
+    assert found["cold:long", 0].counts.cached == 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("overlap", OVERLAP)
+@pytest.mark.parametrize("drafts", DRAFTS)
+def test_preempted_sequences_give_the_same_tokens(model: str, overlap: bool, drafts: bool) -> None:
+    """So few blocks, and so wrong a forecast, that they push each other out again and again."""
+    speculation = {"tokens": 3, "longest": 3, "shortest": 1} if drafts else None
+    made = engine(
+        MODELS[model](),
+        kv_gib=13 * SIZE * 3 * 2 * 2 * 8 * 4 / 2**30,
+        max_model_len=40,
+        overlap=overlap,
+        speculation=speculation,
+    )
+    poison(made)
+    many = [replace(each, expected_tokens=0) for index in range(4) for each in jobs(f"{index}:")]
+    found = run(made, *many)
+    assert made._worker._scheduler.status().preemptions > 0
+    for index in range(4):
+        assert named(found, f"{index}:") == expected(model)
+    status = made._worker._scheduler.status()
+    assert status.blocks_free + status.blocks_evictable == status.blocks_total
