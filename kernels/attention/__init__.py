@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from tokenwire.kernels.op import REFERENCE, Implementation, Op, Signature, Traits
-from tokenwire.kernels.support import cpu_reason
+from tokenwire.kernels.support import FP8, cpu_reason, fp8_reason, triton_reason
 
 __all__ = ("OPS",)
 
@@ -48,6 +49,42 @@ def _compiled(signature: Signature) -> str:
     return compiler_reason(SOURCE)
 
 
+def _triton_prefill() -> Callable[..., Any]:
+    from tokenwire.kernels.attention.triton import attention_prefill
+
+    return attention_prefill
+
+
+def _triton_decode() -> Callable[..., Any]:
+    from tokenwire.kernels.attention.triton import attention_decode
+
+    return attention_decode
+
+
+def _ours(signature: Signature) -> str:
+    if signature.head_dim > LARGEST_HEAD:
+        return f"takes heads of up to {LARGEST_HEAD}, not {signature.head_dim}"
+    if signature.cache_dtype == FP8:
+        return fp8_reason(signature)
+    if signature.cache_dtype != signature.dtype:
+        return "takes a cache of the activations' dtype or of float8_e4m3fn"
+    return triton_reason(signature)
+
+
+def _unadapted() -> Callable[..., Any]:
+    raise NotImplementedError("attention by flashinfer-python has no adapter: supports() says so")
+
+
+def _vendor(signature: Signature) -> str:
+    """Its plan reads lengths on the host, outside graphs; our ops have no such step yet."""
+    if find_spec("flashinfer") is None:
+        return "flashinfer-python is not installed: pip install flashinfer-python"
+    return "flashinfer-python's attention needs a plan a step, which the engine does not make"
+
+
+LARGEST_HEAD = 256
+_GRAPHS = Traits(graph_safe=True)
+_PLANNED = Traits(batch_invariant=False, needs_plan=True)
 _PADDED = Traits(batch_invariant=False)
 
 OPS = (
@@ -56,6 +93,8 @@ OPS = (
         (
             Implementation(REFERENCE, _reference),
             Implementation("cpu", _cpu_prefill, cpu_reason, priority=10),
+            Implementation("triton", _triton_prefill, _ours, _GRAPHS, 20),
+            Implementation("flashinfer", _unadapted, _vendor, _PLANNED, 5),
         ),
     ),
     Op(
@@ -64,6 +103,8 @@ OPS = (
             Implementation(REFERENCE, _reference),
             Implementation("cpu", _cpu_decode, cpu_reason, _PADDED, priority=10),
             Implementation("cpu_native", _native_decode, _compiled, priority=15),
+            Implementation("triton", _triton_decode, _ours, _GRAPHS, 20),
+            Implementation("flashinfer", _unadapted, _vendor, _PLANNED, 5),
         ),
     ),
 )
