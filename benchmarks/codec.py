@@ -85,28 +85,36 @@ def _row(
 ) -> None:
     if work is None:
         return
-    mine = _median(runs, work, repeat) / units
+    works = [each for each in (work, recipe, transformers) if each is not None]
+    medians = dict(zip(works, _medians(runs, works, repeat), strict=True))
+    mine = medians[work] / units
     line = f"  {name:<34}{mine:11.2f}"
     for rival, width in ((recipe, 11), (transformers, 14)):
         if rival is None:
             line += f"{'':>{width}}{'':>7}"
         else:
-            other = _median(runs, rival, repeat) / units
+            other = medians[rival] / units
             line += f"{other:{width}.2f}{mine / other:7.2f}"
     print(line.rstrip())
 
 
-def _median(runs: int, work: Work, repeat: int) -> float:
-    """Microseconds of CPU once; the first call is not counted."""
-    work()
+def _medians(runs: int, works: list[Work], repeat: int) -> list[float]:
+    """Microseconds of CPU of each once; the first call is not counted.
+
+    Strategy: runs take turns, so that a machine that does other work slows all of them.
+    """
+    for work in works:
+        work()
     gc.collect()
-    figures = []
-    for _ in range(runs):
-        began = time.process_time()
-        for _ in range(repeat):
-            work()
-        figures.append((time.process_time() - began) * 1e6 / repeat)
-    return statistics.median(figures)
+    figures = [[_once(work, repeat) for work in works] for _ in range(runs)]
+    return [statistics.median(of_one) for of_one in zip(*figures, strict=True)]
+
+
+def _once(work: Work, repeat: int) -> float:
+    began = time.process_time()
+    for _ in range(repeat):
+        work()
+    return (time.process_time() - began) * 1e6 / repeat
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-__all__ = ("ANSWERS", "MODEL", "TOKENS", "chat_body", "messages_for_templates")
+__all__ = ("ANSWERS", "MODEL", "TOKENS", "chat_body", "compact", "messages_for_templates")
 
 MODEL: Final = "DeepSeek-V4-Pro"
 TOKENS: Final = 2000
@@ -51,6 +51,11 @@ def chat_body() -> bytes:
     messages.append({"role": "user", "content": "And the last one?"})
     body = {"model": MODEL, "messages": messages, "tools": [TOOL], "stream": True}
     return json.dumps(body).encode()
+
+
+def compact(body: bytes) -> bytes:
+    """The same without white space, as JSON.stringify writes it, and OpenAI's own clients."""
+    return json.dumps(json.loads(body), separators=(",", ":")).encode()
 
 
 def messages_for_templates(body: bytes) -> list[dict[str, Any]]:

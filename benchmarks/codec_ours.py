@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from codec_cases import compact
 from msgspec.structs import replace
 
 from tokenwire.core.call import Call
@@ -33,6 +34,7 @@ class Ours:
         self._services = Services(Keyring([b"k" * 32]))
         self._maker = self._host.parsers.build("deepseek_v4", {}, self._services)
         self._request = HttpRequest("POST", "/v1/chat/completions", body=body)
+        self._compact = HttpRequest("POST", "/v1/chat/completions", body=compact(body))
         self._chat = self._codec("chat_completions")
         decoded = self._chat.decode(self._request)
         assert isinstance(decoded, Call)
@@ -62,6 +64,7 @@ class Ours:
         dialogue, renderer, jinja = self._call.dialogue, self._renderer, self._jinja
         return {
             "decode and convert": lambda: self._chat.decode(self._request),
+            "decode and convert, compact": lambda: self._chat.decode(self._compact),
             "render, native": lambda: self._native.render(dialogue, 0.0),
             "render, Jinja": jinja and (lambda: jinja.render(dialogue, 0.0)),
             "render and encode, from scratch": renderer and (lambda: self._scratch(dialogue)),

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from codec_cases import MODEL, messages_for_templates
+from codec_cases import MODEL, compact, messages_for_templates
 
 __all__ = ("absent", "recipe", "recipe_stream", "recipe_unary", "transformers")
 
@@ -37,8 +37,10 @@ def recipe(body: bytes, tokenizer: Path | None) -> Rows:
     options = lib.ConversionOptions()
     encoding = lib.DeepseekV4Encoding()
     conversation = lib.ChatCompletionRequest(body).convert(options).conversation
+    short = compact(body)
     rows: Rows = {
         "decode and convert": lambda: lib.ChatCompletionRequest(body).convert(options),
+        "decode and convert, compact": lambda: lib.ChatCompletionRequest(short).convert(options),
         "render, native": lambda: encoding.render_conversation(conversation).prompt,
     }
     if tokenizer is not None:
