@@ -75,6 +75,25 @@ def test_depth_has_one_limit(extra):
     assert fault(deeper).code == "too_deep"
 
 
+@given(
+    st.lists(st.sampled_from(("[]", '[1,"x"]', '{"a":1}', "{}", '"[["')), max_size=3),
+    st.lists(st.booleans(), min_size=MAX_DEPTH - 3, max_size=MAX_DEPTH + 2),
+    st.sampled_from(("1", '"x"', "{}", "[]", '{"a":1}', '{"a":[]}', "[{}]")),
+)
+def test_any_body_has_the_same_limit(beside, kinds, inmost):
+    """Whatever objects and arrays are made of, and whatever stands at the bottom and beside."""
+    value: object = json.loads(inmost)
+    for is_object in kinds:
+        others = dict(zip("abc", map(json.loads, beside), strict=False))
+        value = {"n": value, **others} if is_object else [value, *others.values()]
+    depth = len(kinds) + 1 + {"1": 0, '"x"': 0, '{"a":[]}': 2, "[{}]": 2}.get(inmost, 1)
+    body = json.dumps({"metadata": value}).encode()
+    if depth > MAX_DEPTH:
+        assert fault(body).code == "too_deep"
+    else:
+        assert read_object(body) == {"metadata": value}
+
+
 @pytest.mark.parametrize(
     "body",
     [
