@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from tokenwire.core.call_tags import allows_object, parameters, schema_of
 from tokenwire.core.dialogue import Dialogue, ResponseFormat, ToolSpec
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ports.dialect import CallGrammar, CallSpelling, ParserMaker
@@ -70,19 +71,16 @@ def held(
         if not card.can(f"grammar:{wanted.kind}"):
             return Held(ignored=("response_format",))
         return Held(Constraint(wanted.kind, _text(wanted), start))
+    _refuse_impossible(dialogue, is_forced=is_forced)
     is_strict = any(tool.strict for tool in dialogue.tools)
     is_shaped = wanted.kind != "text"
     if not (is_forced or is_strict or is_shaped or choice.mode == "allowed"):
         return Held()
     grammar = _grammar(dialogue, parser, card)
     if grammar is None:
-        # Why not the format alone: under it no tool could be called.
-        missing = (
-            ("tool_choice", is_forced),
-            ("tools[].strict", is_strict),
-            ("response_format", is_shaped),
-        )
-        return Held(ignored=tuple(name for name, is_asked in missing if is_asked))
+        return Held(ignored=_asked(dialogue, is_forced=is_forced))
+    if not (grammar.trigger or is_forced):
+        return Held(ignored=_asked(dialogue, is_forced=is_forced))
     calls = _calls(dialogue, grammar, is_forced=is_forced)
     if is_forced:
         # A forced call leaves no room for a shaped answer.
@@ -96,6 +94,17 @@ def held(
         shape, ignored = _triggered(grammar, calls, dialogue), ()
     text = _json.encode({"type": "structural_tag", "format": shape}).decode()
     return Held(Constraint("structural_tag", text, start), ignored)
+
+
+def _asked(dialogue: Dialogue, *, is_forced: bool) -> tuple[str, ...]:
+    """All that a grammar would hold. (Why not the format alone: under it no tool could be
+    called.)"""
+    asked = (
+        ("tool_choice", is_forced),
+        ("tools[].strict", any(tool.strict for tool in dialogue.tools)),
+        ("response_format", dialogue.response_format.kind != "text"),
+    )
+    return tuple(name for name, is_asked in asked if is_asked)
 
 
 def _grammar(dialogue: Dialogue, parser: ParserMaker, card: EngineCard) -> CallGrammar | None:
@@ -114,24 +123,57 @@ def _calls(dialogue: Dialogue, grammar: CallGrammar, *, is_forced: bool) -> list
 
 
 def _tag(call: CallSpelling, tool: ToolSpec, *, is_held: bool) -> Format:
-    content: Format
+    content, begin = _arguments(call, tool, is_held=is_held), call.begin
+    if content["type"] == "any_text":
+        begin += call.gap
+    if call.before or call.behind:
+        parts = [_pattern(call.before), content, _pattern(call.behind)]
+        content = {"type": "sequence", "elements": [part for part in parts if part]}
+    return {"type": "tag", "begin": begin, "content": content, "end": call.end}
+
+
+def _arguments(call: CallSpelling, tool: ToolSpec, *, is_held: bool) -> Format:
     if call.style == "free" or (call.style != "json" and not is_held):
-        content = {"type": "any_text"}
-    else:
-        schema = FREE_INPUT if tool.custom else ANY_OBJECT
-        if is_held and tool.parameters is not None:
-            schema = Raw(tool.parameters.encode())
-        content = {"type": "json_schema", "json_schema": schema}
-        if call.style != "json":
-            content["style"] = call.style
-    return {"type": "tag", "begin": call.begin, "content": content, "end": call.end}
+        return {"type": "any_text"}
+    schema = FREE_INPUT if tool.custom else ANY_OBJECT
+    if is_held and tool.parameters is not None:
+        schema = Raw(tool.parameters.encode())
+    if call.param is not None:
+        return parameters(schema_of(bytes(schema).decode()), call.param, call.excludes)
+    content: Format = {"type": "json_schema", "json_schema": schema}
+    if call.style != "json":
+        content["style"] = call.style
+    if call.excludes:
+        content["excludes"] = [*call.excludes]
+    return content
+
+
+def _pattern(pattern: str) -> Format:
+    return {"type": "regex", "pattern": pattern} if pattern else {}
+
+
+def _refuse_impossible(dialogue: Dialogue, *, is_forced: bool) -> None:
+    """Raises RequestError where a tool must be called by a schema that no call can fit."""
+    choice = dialogue.tool_choice
+    for tool in dialogue.tools:
+        is_meant = is_forced and (choice.mode == "required" or tool.name in choice.names)
+        if (is_meant or tool.strict) and not allows_object(schema_of(tool.parameters)):
+            raise RequestError(
+                f"the parameters of the tool {tool.name!r} must allow an object, for a call's "
+                "arguments are one; their schema allows none",
+                param="tools",
+            )
 
 
 def _several(grammar: CallGrammar, calls: Sequence[Format], dialogue: Dialogue) -> Format:
+    separator = grammar.separator
+    if grammar.can_join and separator:
+        calls = [{**call, "end": [f"{call['end']}{separator}", call["end"]]} for call in calls]
+        separator = ""
     return {
         "type": "tags_with_separator",
         "tags": calls,
-        "separator": grammar.separator,
+        "separator": separator,
         "at_least_one": True,
         "stop_after_first": not dialogue.tool_choice.parallel,
     }

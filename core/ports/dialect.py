@@ -13,10 +13,12 @@ from tokenwire.core.events import PartDelta, PartEnd, PartStart
 from tokenwire.core.prompt import Phase, Piece, Segments
 
 __all__ = (
+    "ArgumentStyle",
     "CallGrammar",
     "CallSpelling",
     "Dialect",
     "MediaProcessor",
+    "ParamSpelling",
     "Parser",
     "ParserMaker",
     "ParserSetup",
@@ -92,27 +94,71 @@ class Parser(ABC):
         msgspec.ValidationError for anything else."""
 
 
+ArgumentStyle: TypeAlias = Literal[
+    "json",
+    "qwen_xml",
+    "glm_xml",
+    "minimax_xml",
+    "minimax_m3_xml",
+    "deepseek_xml",
+    "deepseek_v4_1_xml",
+    "kimi_k3_xml",
+    "parameters",
+    "free",
+]
+"""How arguments of a JSON Schema are spelled: names as in xgrammar's structural tags; `parameters`
+by a `ParamSpelling`; `free` as any text."""
+
+
+class ParamSpelling(Struct, frozen=True):
+    """How one parameter is written: `begin`, in which {} is its name, the value, `end`."""
+
+    begin: str
+    end: str
+    separator: str = ""
+    """Between parameters."""
+    is_bare: bool = True
+    """Whether strings stand as they are; else as JSON. Other values are JSON."""
+    has_python_words: bool = False
+    """Whether True and False are booleans too, and strings that are not bare may stand in single
+    quotes."""
+
+
 class CallSpelling(Struct, frozen=True):
-    """How a call of one tool is written: `begin`, the arguments, `end`."""
+    """How a call of one tool is written: `begin`, `before`, the arguments, `behind`, `end`."""
 
     tool: str
     begin: str
-    """Marker, name and all, up to the arguments."""
+    """Marker, name and all, up to the arguments, or to what the model may choose."""
     end: str
-    style: Literal["json", "qwen_xml", "glm_xml", "minimax_xml", "deepseek_xml", "free"] = "json"
-    """How the arguments of a JSON Schema are spelled (names as in xgrammar's structural tags)."""
+    style: ArgumentStyle = "json"
+    before: str = ""
+    """Regular expression of what the model chooses before the arguments (an id), and of all that
+    stands between."""
+    behind: str = ""
+    """The same, behind them."""
+    gap: str = ""
+    """White space between the name and the arguments, for where no grammar of the style reads it:
+    so that no name goes on as another."""
+    excludes: tuple[str, ...] = ()
+    """What no bare string may have: it would be read as the call's end."""
+    param: ParamSpelling | None = None
+    """For the style `parameters`."""
 
 
 class CallGrammar(Struct, frozen=True):
     """How calls are written, for engines that can hold an answer to a grammar."""
 
     trigger: str
-    """What only a call begins with."""
+    """What only a call begins with; "" where nothing tells calls from text, so that a grammar holds
+    an answer of calls alone."""
     calls: tuple[CallSpelling, ...]
     begin: str = ""
     end: str = ""
     """Around all calls of an answer."""
     separator: str = ""
+    can_join: bool = False
+    """Whether the separator, white space, may be missing too."""
 
 
 class ParserMaker(ABC):

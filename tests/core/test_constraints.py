@@ -15,6 +15,7 @@ from tokenwire.core.errors import RequestError
 from tokenwire.core.ports.dialect import (
     CallGrammar,
     CallSpelling,
+    ParamSpelling,
     Parser,
     ParserMaker,
     ParserSetup,
@@ -190,3 +191,53 @@ def test_what_is_no_structural_tag_is_refused(text: str) -> None:
     wanted = ResponseFormat("structural_tag", text)
     with pytest.raises(RequestError, match="structural tag"):
         held(replace(ASKED, response_format=wanted), Maker(), CAN)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["false", '{"type": "string"}', '{"const": 5}', '{"enum": ["a"]}', '{"allOf": [false]}',
+     '{"anyOf": [{"type": "null"}, {"type": ["string", "array"]}]}'],
+)  # fmt: skip
+def test_a_tool_that_no_call_can_fit_is_refused_where_it_must_be_called(schema: str) -> None:
+    tools = (ToolSpec("f", parameters=schema), ToolSpec("g"))
+    for choice in (ToolChoice("required"), ToolChoice("named", ("f",))):
+        with pytest.raises(RequestError, match="'f' must allow an object"):
+            held(replace(asked(choice), tools=tools), Maker(), CAN)
+    held(replace(asked(ToolChoice("named", ("g",))), tools=tools), Maker(), CAN)
+    held(replace(asked(), tools=tools), Maker(), CAN)
+
+
+class Chosen(Maker):
+    """Calls with an id that the model chooses, in parameters."""
+
+    def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar | None:
+        param = ParamSpelling("<{}>", "</>")
+        call = CallSpelling(
+            "f", "<f:", "</f>", "parameters", before="[0-9]+>", excludes=("</f>",), param=param
+        )
+        return CallGrammar("", (call,), separator="\n", can_join=True)
+
+
+def test_what_the_model_chooses_stands_before_parameters_in_order() -> None:
+    schema = json.dumps({
+        "properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"enum": ["x"]}},
+        "required": ["b"],
+    })  # fmt: skip
+    dialogue = replace(asked(ToolChoice("named", ("f",))), tools=(ToolSpec("f", None, schema),))
+    calls = shape(held(dialogue, Chosen(), CAN))
+    assert calls["separator"] == ""
+    [tag] = calls["tags"]
+    assert tag["end"] == ["</f>\n", "</f>"]
+    chosen, arguments = tag["content"]["elements"]
+    assert chosen == {"type": "regex", "pattern": "[0-9]+>"}
+    first, second, third = arguments["elements"]
+    assert first["elements"][0]["content"] == {"type": "any_text", "excludes": ["</f>"]}
+    assert second["content"] == {"type": "json_schema", "json_schema": {"type": "integer"}}
+    assert third["elements"][0]["content"]["elements"] == [{"type": "const_string", "value": "x"}]
+    assert third["elements"][1] == {"type": "const_string", "value": ""}
+
+
+def test_calls_that_no_marker_tells_are_held_where_they_are_forced() -> None:
+    strict = tuple(replace(tool, strict=True) for tool in TOOLS)
+    found = held(replace(asked(), tools=strict), Chosen(), CAN)
+    assert found == Held(ignored=("tools[].strict",))

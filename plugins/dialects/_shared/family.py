@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Literal
 
 from msgspec import Struct
 
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.core.ports.dialect import (
+    ArgumentStyle,
     CallGrammar,
     CallSpelling,
     Dialect,
+    ParamSpelling,
     ParserMaker,
     ReasoningStyle,
 )
@@ -57,24 +59,36 @@ class Family(Struct, frozen=True):
 def calls_grammar(
     begin: str,
     end: str,
-    style: Literal["json", "qwen_xml", "glm_xml", "minimax_xml", "deepseek_xml", "free"],
+    style: ArgumentStyle,
     *,
     trigger: str,
     around: tuple[str, str] = ("", ""),
     separator: str = "",
+    before: str = "",
+    gap: str = "",
+    param: ParamSpelling | None = None,
+    excludes: tuple[str, ...] = (),
+    can_join: bool = False,
 ) -> GrammarMaker:
     """Of a family that writes a call as `begin`, in which {} is the tool's name, its arguments,
-    and `end`; all of an answer's calls stand between `around`."""
+    and `end`; all of an answer's calls stand between `around`. `before`: see CallSpelling; {} in it
+    is the name too."""
+
+    def spelling(name: str) -> CallSpelling:
+        pattern = before.replace("{}", re.escape(name))
+        return CallSpelling(
+            name,
+            begin.replace("{}", name),
+            end,
+            style,
+            before=pattern,
+            gap=gap,
+            excludes=excludes,
+            param=param,
+        )
 
     def grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
-        return CallGrammar(
-            trigger,
-            tuple(
-                CallSpelling(tool.name, begin.replace("{}", tool.name), end, style)
-                for tool in tools
-            ),
-            *around,
-            separator=separator,
-        )
+        calls = tuple(spelling(tool.name) for tool in tools)
+        return CallGrammar(trigger, calls, *around, separator=separator, can_join=can_join)
 
     return grammar

@@ -19,13 +19,16 @@ def json_grammar(
     separator: str = ", ",
     arguments: str = "arguments",
     trigger: str = "",
+    behind: str = "",
 ) -> GrammarMaker:
     """`begin` and `end` stand around all calls, brackets included. `trigger`: see CallGrammar; the
-    whole of `begin` where it is ""."""
+    whole of `begin` where it is "". `behind`: see CallSpelling."""
 
     def grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
         calls = tuple(
-            CallSpelling(tool.name, f'{{"name": {_json(tool.name)}, "{arguments}": ', "}")
+            CallSpelling(
+                tool.name, f'{{"name": {_json(tool.name)}, "{arguments}": ', "}", behind=behind
+            )
             for tool in tools
         )
         return CallGrammar(trigger or begin, calls, begin, end, separator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -58,21 +59,35 @@ def command_r_maker() -> ParserMaker:
 
 
 def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
-    """Without ids, which count up over the conversation: they are minted then."""
-    return CallGrammar(ACTION, _calls(tools), f"{ACTION}[\n    ", f"\n]{ACTION_END}", ",\n    ")
+    """A call's id counts up over the conversation."""
+    calls = tuple(
+        CallSpelling(
+            tool.name,
+            '{"tool_call_id": "',
+            "}",
+            before=f'[0-9]{{1,9}}", "tool_name": {_pattern(tool.name)}, "parameters": ',
+        )
+        for tool in tools
+    )
+    return CallGrammar(ACTION, calls, f"{ACTION}[\n    ", f"\n]{ACTION_END}", ",\n    ")
 
 
 def _old_grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
     begin = f"{OLD_ACTION[0]}\n[\n    "
-    return CallGrammar(OLD_ACTION[0], _calls(tools), begin, f"\n]{FENCE}", ",\n    ")
-
-
-def _calls(tools: Sequence[ToolSpec]) -> tuple[CallSpelling, ...]:
-    return tuple(
+    calls = tuple(
         CallSpelling(
             tool.name,
-            f'{{"tool_name": {json.dumps(tool.name, ensure_ascii=False)}, "parameters": ',
-            "}",
+            f'{{\n        "tool_name": {_json(tool.name)},\n        "parameters": ',
+            "\n    }",
         )
         for tool in tools
     )
+    return CallGrammar(OLD_ACTION[0], calls, begin, f"\n]{FENCE}", ",\n    ")
+
+
+def _json(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
+def _pattern(name: str) -> str:
+    return re.escape(_json(name))

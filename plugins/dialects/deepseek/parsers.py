@@ -114,7 +114,7 @@ def _dsml_grammar(dsml: Dsml, tools: Sequence[ToolSpec]) -> CallGrammar:
             tool.name,
             f'{dsml.open("invoke")} name="{tool.name}">\n',
             f"{dsml.close('invoke')}\n",
-            "deepseek_xml",
+            "deepseek_v4_1_xml" if dsml.space else "deepseek_xml",
         )
         for tool in tools
     )

@@ -41,11 +41,15 @@ def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
 
 @final
 class MessagesMaker(ParserMaker):
-    """`>>>` is no marker for client text: it is no token, and every Python session has it. There is
-    no grammar, for the prompt has written the first call's `>>>`."""
+    """`>>>` is no marker for client text: it is no token, and every Python session has it."""
 
     markers = TURNS
     stop_strings = STOPS
 
     def parser(self, setup: ParserSetup) -> Parser:
         return MessagesParser(setup)
+
+    def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar:
+        """Of an answer that is calls from its beginning: the prompt has written the first `>>>`."""
+        calls = tuple(CallSpelling(tool.name, f"{tool.name}\n", "") for tool in tools)
+        return CallGrammar("", calls, separator=">>>")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from tokenwire.core.ports.dialect import ParamSpelling
 from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.tag_call import TagCall
@@ -39,7 +40,16 @@ GLM_TURNS: Final = (
     "<|observation|>",
 )
 TEMPLATE: Final = (CALL, "<arg_key>", "<arg_value>")
-GRAMMAR: Final = calls_grammar("<tool_call>{}\n", CALL_END, "glm_xml", trigger=CALL)
+GRAMMAR: Final = calls_grammar(
+    "<tool_call>{}",
+    CALL_END,
+    "glm_xml",
+    trigger=CALL,
+    separator="\n",
+    gap="\n",
+    can_join=True,
+    excludes=(CALL_END,),
+)
 
 
 def _format(*, lead: int = 1, trims: str = "\n") -> Format:
@@ -118,9 +128,14 @@ def hunyuan(suffix: str = OPEN_SOURCE) -> Family:
         grammar=calls_grammar(
             tag("tool_call") + "{}" + tag("tool_sep") + "\n",
             tag("/tool_call") + "\n",
-            "free",
+            "parameters",
             trigger=tag("tool_calls"),
             around=(tag("tool_calls") + "\n", tag("/tool_calls")),
+            param=ParamSpelling(
+                f"{tag('arg_key')}{{}}{tag('/arg_key')}\n{tag('arg_value')}",
+                tag("/arg_value") + "\n",
+            ),
+            excludes=(tag("/tool_call"), tag("/tool_calls")),
         ),
     )
 

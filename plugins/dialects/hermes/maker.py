@@ -55,4 +55,5 @@ def _grammar(tools: Sequence[ToolSpec]) -> CallGrammar:
             for tool in tools
         ),
         separator="\n",
+        can_join=True,
     )

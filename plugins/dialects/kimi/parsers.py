@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from tokenwire.core.ports.dialect import ParserMaker, ReasoningStyle
+from tokenwire.plugins.dialects._shared.family import calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.headed_call import Header
 from tokenwire.plugins.dialects._shared.maker import FormatMaker
@@ -21,6 +22,7 @@ CALL, CALL_END = "<|tool_call_begin|>", "<|tool_call_end|>"
 SEP: Final = "<|tool_call_argument_begin|>"
 TURNS: Final = ("<|im_system|>", "<|im_user|>", "<|im_assistant|>", "<|im_middle|>", "<|im_end|>")
 MEDIA: Final = ("<|media_start|>", "<|media_content|>", "<|media_pad|>", "<|media_end|>")
+NUMBER: Final = "[0-9]{1,9}"
 HEADER: Final = re.compile(r"(?:functions\.)?([^\s<>]+?)(:\d+)?")
 
 OPEN, CLOSE, END_TAG = "<|open|>", "<|close|>", "<|sep|>"
@@ -40,7 +42,20 @@ def k2_parser(reasoning: ReasoningStyle) -> ParserMaker:
         lead=0,
     )
     markers = (*TURNS, *MEDIA, SEP)
-    return FormatMaker(format, markers=markers, stop_strings=("<|im_end|>",), reasoning=reasoning)
+    return FormatMaker(
+        format,
+        markers=markers,
+        stop_strings=("<|im_end|>",),
+        reasoning=reasoning,
+        grammar=calls_grammar(
+            f"{CALL}functions.{{}}:",
+            CALL_END,
+            "json",
+            trigger=CALLS,
+            around=(CALLS, CALLS_END),
+            before=NUMBER + re.escape(SEP),
+        ),
+    )
 
 
 def _header(text: str) -> Header | None:
@@ -78,6 +93,14 @@ def k3_parser(reasoning: ReasoningStyle) -> ParserMaker:
         markers=(OPEN, CLOSE, END_TAG, END_OF_MESSAGE, IMAGE),
         stop_strings=(END_OF_MESSAGE,),
         reasoning=reasoning,
+        grammar=calls_grammar(
+            f'{OPEN}call tool="{{}}" index="',
+            _close("call"),
+            "kimi_k3_xml",
+            trigger=_open("tools"),
+            around=(_open("tools"), _close("tools")),
+            before=f'{NUMBER}"{re.escape(END_TAG)}',
+        ),
     )
 
 

@@ -54,6 +54,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             INVOKE + '{}">\n',
             "</invoke>\n",
             "minimax_xml",
+            excludes=("</invoke>", M2_END),
             trigger=M2_CALLS,
             around=(M2_CALLS + "\n", M2_END),
         ),
@@ -74,6 +75,13 @@ FAMILIES: Final[Mapping[str, Family]] = {
         model_types=("minimax_m3_vl",),
         markers=(SPACE, *TURNS, *RESULTS, "]<]image[>[", "]<]video[>["),
         stop_strings=STOPS,
+        grammar=calls_grammar(
+            f'{SPACE}{INVOKE}{{}}">',
+            f"{SPACE}</invoke>\n",
+            "minimax_m3_xml",
+            trigger=M3_CALLS,
+            around=(M3_CALLS + "\n", M3_END),
+        ),
     ),
     "minimax_m1": Family(
         format=Format(

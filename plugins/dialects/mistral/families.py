@@ -58,13 +58,20 @@ MISTRAL: Final = Format(
     trims="",
     lead=0,
 )
+ID: Final = "[a-zA-Z0-9]{9}"
 FAMILIES: Final[Mapping[str, Family]] = {
     "mistral": Family(
         format=MISTRAL,
         template_markers=(CALLS, "[ARGS]"),
         markers=MARKERS,
         stop_strings=("</s>",),
-        grammar=calls_grammar(f"{CALLS}{{}}[ARGS]", "", "json", trigger=CALLS),
+        grammar=calls_grammar(
+            f"{CALLS}{{}}",
+            "",
+            "json",
+            trigger=CALLS,
+            before=rf"(\[CALL_ID\]{ID})?\[ARGS\]",
+        ),
         template="plain",
         model_types=("mistral3", "ministral3"),
     ),
@@ -73,7 +80,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
         template_markers=(CALLS,),
         markers=MARKERS,
         stop_strings=("</s>",),
-        grammar=json_grammar(f"{CALLS}[", "]"),
+        grammar=json_grammar(f"{CALLS}[", "]", behind=f'(, "id": "{ID}")?'),
         template="plain",
     ),
 }

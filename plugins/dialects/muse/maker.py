@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import final
 
 from tokenwire.core.dialogue import ToolSpec
-from tokenwire.core.ports.dialect import CallGrammar, Parser, ParserMaker, ParserSetup
+from tokenwire.core.ports.dialect import (
+    CallGrammar,
+    ParamSpelling,
+    Parser,
+    ParserMaker,
+    ParserSetup,
+)
 from tokenwire.plugins.dialects._shared.family import calls_grammar
 from tokenwire.plugins.dialects.muse.markers import CALLS, CALLS_END, FRAME, INVOKE, SPELLING
 from tokenwire.plugins.dialects.muse.parser import MuseParser
@@ -29,4 +35,14 @@ class MuseMaker(ParserMaker):
 
     def call_grammar(self, tools: Sequence[ToolSpec]) -> CallGrammar | None:
         begin = f'{CALLS}\n{INVOKE}{{}}">\n'
-        return calls_grammar(begin, f"{SPELLING.end}\n{CALLS_END}", "free", trigger=CALLS)(tools)
+        return calls_grammar(
+            begin,
+            f"{SPELLING.end}\n{CALLS_END}",
+            "parameters",
+            trigger=CALLS,
+            param=ParamSpelling(
+                f'{SPELLING.param}{{}}">',
+                f"{SPELLING.value_end}\n",
+            ),
+            excludes=(SPELLING.end, CALLS_END, *FRAME),
+        )(tools)

@@ -10,7 +10,7 @@ from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.json_call import json_calls
 from tokenwire.plugins.dialects._shared.json_grammar import json_grammar
 from tokenwire.plugins.dialects._shared.json_shape import JsonShape
-from tokenwire.plugins.dialects.prefixed.solar import SOLAR
+from tokenwire.plugins.dialects.prefixed.solar import SOLAR, SOLAR_CALLS
 
 __all__ = ("FAMILIES",)
 
@@ -182,6 +182,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
             "<|tool_response:end|>",
         ),
         stop_strings=("<|calls|>",),
+        grammar=SOLAR_CALLS,
         template="plain",
         model_types=("solar_open",),
     ),

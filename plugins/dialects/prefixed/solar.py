@@ -1,7 +1,7 @@
 """Solar Open's frames: `<|think|>…<|end|>`, `<|content|>…<|end|>`, and calls with an id and a name.
 
-Each frame begins with `<|begin|>assistant`, the first of which the prompt has written. No grammar:
-a call's id is the model's to choose, and no spelling leaves room for one.
+Each frame begins with `<|begin|>assistant`, the first of which the prompt has written. A
+call's id is the model's to choose.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
+from tokenwire.plugins.dialects._shared.family import calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.headed_call import HeadedCall, Header, HeaderShape
 
-__all__ = ("SOLAR",)
+__all__ = ("SOLAR", "SOLAR_CALLS")
 
+BEGIN: Final = "<|tool_call:begin|>"
 NAME: Final = "<|tool_call:name|>"
 ARGUMENTS: Final = "<|tool_call:args|>"
 HEADER: Final = re.compile(rf"([^<]*){re.escape(NAME)}([^<]+){re.escape(ARGUMENTS)}\s*")
@@ -34,10 +36,18 @@ def _call(tools: tuple[ToolSpec, ...]) -> CallReader:
     return HeadedCall(tools, HEADERS)
 
 
+SOLAR_CALLS: Final = calls_grammar(
+    BEGIN,
+    "<|tool_call:end|>",
+    "json",
+    trigger="<|tool_calls|>",
+    around=("<|tool_calls|>", "<|calls|>"),
+    before=f"[A-Za-z0-9_-]{{1,64}}{re.escape(NAME)}{{}}{re.escape(ARGUMENTS)}",
+)
 SOLAR: Final = Format(
     "<|think|>",
     "<|end|>",
-    calls=(CallStart("<|tool_call:begin|>", _call),),
+    calls=(CallStart(BEGIN, _call),),
     around=("<|tool_calls|>",),
     ends=("<|tool_call:end|>", "<|calls|>"),
     dropped=("<|begin|>assistant", "<|content|>", "<|end|>"),

@@ -1,7 +1,7 @@
 """Models that write calls as Python, as data.
 
 Between markers any call counts; bare, an answer (or what follows a call) that begins with a list
-whose first name is one of the tools. No grammar is given: none of the argument styles is Python's.
+whose first name is one of the tools.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from tokenwire.core.dialogue import ToolSpec
+from tokenwire.core.ports.dialect import ParamSpelling
 from tokenwire.plugins.dialects._shared.call_reader import CallReader
-from tokenwire.plugins.dialects._shared.family import Family
+from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.json_call import json_calls
 from tokenwire.plugins.dialects._shared.json_shape import JsonShape
+from tokenwire.plugins.dialects._shared.maker import GrammarMaker
 from tokenwire.plugins.dialects._shared.python_call import PythonCall
 from tokenwire.plugins.dialects._shared.switch_call import SwitchCall
 
@@ -48,18 +50,36 @@ LFM2: Final = Format(
     calls=(CallStart("<|tool_call_start|>", _lfm2),),
     ends=("<|tool_call_end|>",),
 )
+ARGUMENTS: Final = ParamSpelling("{}=", "", separator=", ", is_bare=False, has_python_words=True)
 OLMO3: Final = Format(
     "<think>",
     "</think>",
     calls=(CallStart("<function_calls>", PythonCall),),
     ends=("</function_calls>",),
 )
+
+
+def _grammar(
+    begin: str, end: str, *, separator: str = ", ", is_marked: bool = True
+) -> GrammarMaker:
+    return calls_grammar(
+        "{}(",
+        ")",
+        "parameters",
+        trigger=begin if is_marked else "",
+        around=(begin, end),
+        separator=separator,
+        param=ARGUMENTS,
+    )
+
+
 FAMILIES: Final[Mapping[str, Family]] = {
     "lfm2": Family(
         format=LFM2,
         template_markers=("List of tools: ", "<|im_start|>"),
         markers=LFM2_MARKERS,
         stop_strings=STOPS,
+        grammar=_grammar("<|tool_call_start|>[", "]<|tool_call_end|>"),
         model_types=("lfm2", "lfm2_moe"),
     ),
     "olmo3": Family(
@@ -67,7 +87,13 @@ FAMILIES: Final[Mapping[str, Family]] = {
         template_markers=("<function_calls>", "<|im_start|>"),
         markers=(*TURNS, "<functions>", "</functions>"),
         stop_strings=STOPS,
+        grammar=_grammar("<function_calls>\n", "\n</function_calls>", separator="\n"),
         model_types=("olmo3",),
     ),
-    "pythonic": Family(format=PYTHONIC, template_markers=(), template="plain"),
+    "pythonic": Family(
+        format=PYTHONIC,
+        template_markers=(),
+        grammar=_grammar("[", "]", is_marked=False),
+        template="plain",
+    ),
 }

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tokenwire.core.ports.dialect import ParamSpelling
 from tokenwire.plugins.dialects._shared.family import Family, calls_grammar
 from tokenwire.plugins.dialects._shared.format import CallStart, Format
 from tokenwire.plugins.dialects._shared.tag_call import TagCall
@@ -77,10 +78,12 @@ QWEN_FAMILY: Final = Family(
     stop_strings=("<|im_end|>",),
     grammar=calls_grammar(
         "<tool_call>\n<function={}>\n",
-        "\n</function>\n</tool_call>",
+        "</function>\n</tool_call>",
         "qwen_xml",
+        excludes=("</function>",),
         trigger="<tool_call>\n<function=",
         separator="\n",
+        can_join=True,
     ),
 )
 SEED_FAMILY: Final = Family(
@@ -98,8 +101,9 @@ SEED_FAMILY: Final = Family(
     stop_strings=("<seed:eos>",),
     grammar=calls_grammar(
         "<seed:tool_call>\n<function={}>\n",
-        "\n</function>\n</seed:tool_call>",
+        "</function>\n</seed:tool_call>",
         "qwen_xml",
+        excludes=("</function>",),
         trigger="<seed:tool_call>\n<function=",
         separator="\n",
     ),
@@ -113,6 +117,15 @@ MINICPM_FAMILY: Final = Family(
     template_markers=('<function name="', '<param name="'),
     markers=CHATML,
     stop_strings=("<|im_end|>",),
+    grammar=calls_grammar(
+        '<function name="{}">',
+        "</function>",
+        "parameters",
+        trigger='<function name="',
+        separator="\n",
+        param=ParamSpelling('<param name="{}">', "</param>", has_python_words=True),
+        excludes=("</function>",),
+    ),
 )
 
 FAMILIES: Final[Mapping[str, Family]] = {

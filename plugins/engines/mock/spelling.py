@@ -117,12 +117,43 @@ def _minimax(value: object) -> str:
     )
 
 
-def _deepseek(value: object) -> str:
+def _deepseek(value: object, space: str = "") -> str:
+    tag = f"｜DSML｜{space}parameter"  # noqa: RUF001
     return "".join(
-        f'<｜DSML｜parameter name="{name}" string="{_dumps(isinstance(each, str))}">'  # noqa: RUF001
-        f"{_bare(each)}</｜DSML｜parameter>\n"  # noqa: RUF001
+        f'<{tag} name="{name}" string="{_dumps(isinstance(each, str))}">{_bare(each)}</{tag}>\n'
         for name, each in _members(value)
     )
+
+
+def _deepseek_v4_1(value: object) -> str:
+    return _deepseek(value, " ")
+
+
+def _minimax_m3(value: object) -> str:
+    """Members that are null are not written by this style."""
+    space = "]<]minimax[>["
+    match value:
+        case dict():
+            members = [(name, each) for name, each in value.items() if each is not None]
+        case list():
+            members = [("item", each) for each in value]
+        case _:
+            return _bare(value)
+    return "".join(f"{space}<{name}>{_minimax_m3(each)}{space}</{name}>" for name, each in members)
+
+
+def _kimi_k3(value: object) -> str:
+    return "".join(
+        f'<|open|>argument key="{name}" type="{_kind(each)}"<|sep|>{_bare(each)}'
+        "<|close|>argument<|sep|>"
+        for name, each in _members(value)
+    )
+
+
+def _kind(value: object) -> str:
+    kinds = ((bool, "boolean"), (str, "string"), (dict, "object"), (list, "array"))
+    found = next((name for kind, name in kinds if isinstance(value, kind)), "number")
+    return "null" if value is None else found
 
 
 STYLES: Final[Mapping[str, Callable[[object], str]]] = {
@@ -130,5 +161,8 @@ STYLES: Final[Mapping[str, Callable[[object], str]]] = {
     "qwen_xml": _qwen,
     "glm_xml": _glm,
     "minimax_xml": _minimax,
+    "minimax_m3_xml": _minimax_m3,
     "deepseek_xml": _deepseek,
+    "deepseek_v4_1_xml": _deepseek_v4_1,
+    "kimi_k3_xml": _kimi_k3,
 }

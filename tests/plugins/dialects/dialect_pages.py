@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.plugins.dialects.laws import TOOLS
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.plugin_rows import plugin_rows
+from tokenwire.core.ports.dialect import CallGrammar
 
 __all__ = ("check_dialects_page",)
 
@@ -40,9 +41,15 @@ def rows_of(dialects: Sequence[str]) -> Iterator[str]:
             ", ".join(map(_code, dialect.model_types)) or "none",
             f"{_code(start)} to {_code(end)}" if start else "none",
             ", ".join(map(_code, maker.stop_strings)) or "eos ids only",
-            f"from {_code(grammar.trigger)}" if grammar else "no",
+            _grammar(grammar),
         )
         yield f"| {' | '.join(cells)} |"
+
+
+def _grammar(grammar: CallGrammar | None) -> str:
+    if grammar is None:
+        return "no"
+    return f"from {_code(grammar.trigger)}" if grammar.trigger else "of forced calls"
 
 
 def _code(text: str) -> str:

@@ -158,6 +158,8 @@ def test_an_announced_call_keeps_no_key_without_bound(name: str) -> None:
     grammar = maker.call_grammar(TOOLS)
     assert grammar is not None
     begin = grammar.calls[0].begin
+    if name == "cohere":
+        begin += '0", "tool_name": "f", '
     answer = grammar.begin + begin[: begin.rindex(",") + 2] + '"' + "k" * 100_000
     parser = maker.parser(ParserSetup(tools=TOOLS))
     for at in range(0, len(answer), 1000):

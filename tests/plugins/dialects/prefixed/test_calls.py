@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -63,11 +64,10 @@ def test_what_is_no_call_is_text_and_what_is_cut_off_is_not_complete(name: str) 
 def test_the_grammar_spells_what_is_read(name: str) -> None:
     maker = FAMILIES[name].maker("auto")
     grammar = maker.call_grammar(TOOLS[:1])
-    if name == "solar":
-        assert grammar is None
-        return
     [spelling] = grammar.calls
-    said = f'{grammar.begin}{spelling.begin}{{"port": "x"}}{spelling.end}{grammar.end}'
+    chosen = "c1<|tool_call:name|>get_tide<|tool_call:args|>" if name == "solar" else ""
+    assert re.fullmatch(spelling.before, chosen)
+    said = f'{grammar.begin}{spelling.begin}{chosen}{{"port": "x"}}{spelling.end}{grammar.end}'
     assert said.startswith(grammar.trigger)
     [found] = read(said, maker=maker, tools=TOOLS)
     assert (found.name, json.loads(found.text)) == ("get_tide", {"port": "x"})
