@@ -35,13 +35,23 @@ $(VENV)/dev: $(VENV)/base
 	touch $@
 
 # Why torch first and apart: an index that has a build for CPUs alone can be named with TORCH.
-$(VENV)/reference: $(VENV)/base
-	@echo "installing torch and transformers: minutes, and gigabytes where the build is for GPUs"
+$(VENV)/torch: $(VENV)/base
+	@echo "installing torch: minutes, and gigabytes where the build is for GPUs"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reference]'
+	touch $@
+
+$(VENV)/engine: $(VENV)/torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(ENGINE)]'
+	touch $@
+
+# What tests of engines need: transformers to compare with, triton to compile kernels.
+$(VENV)/reference: $(VENV)/torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[reference,cuda]'
 	touch $@
 
 TORCH ?= torch==2.13.0
+# cuda, where there is a GPU: it adds triton.
+ENGINE ?= cpu
 
 $(MODELS)/smollm2/tokenizer.json: | $(VENV)/base
 	$(BIN)/tokenwire fetch smollm2 --into $(MODELS)
@@ -64,7 +74,7 @@ $(NODE_MODULES)/installed: tests/clients/node/package-lock.json | $(CLIENTS)/pyt
 serve: $(VENV)/base $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/tokenwire serve
 
-serve-real: $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
+serve-real: $(VENV)/engine $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/tokenwire serve --config deploy/smollm2-real.yaml
 
 # --- proving -------------------------------------------------------------------------------------

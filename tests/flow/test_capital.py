@@ -76,7 +76,7 @@ def test_paris_through_both_protocols_whole_and_streamed(server: LiveServer) -> 
 
 
 class Watched(Engine):
-    """The reference engine, and the ids that passed."""
+    """An engine, and the ids that passed."""
 
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
@@ -108,16 +108,15 @@ class Watched(Engine):
 def test_greedy_ids_through_the_gateway_are_those_of_transformers(smollm2: Path) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
-    from tokenwire.plugins.engines.reference.build import assemble, make_card
+    from tokenwire.plugins.engines.cuda.build import build
+    from tokenwire.plugins.engines.cuda.settings import CudaSettings
     from tokenwire.plugins.engines.reference.model import load
-    from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 
     loaded = load(smollm2, gguf=None, device="cpu", dtype="auto")
     made: list[Watched] = []
 
-    def watch(settings: ReferenceSettings, services: Services) -> Watched:
-        card = make_card(settings, services, loaded)
-        made.append(Watched(assemble(loaded, card, settings)))
+    def watch(settings: CudaSettings, services: Services) -> Watched:
+        made.append(Watched(build(settings, services)))
         return made[0]
 
     config = model(
@@ -126,7 +125,7 @@ def test_greedy_ids_through_the_gateway_are_those_of_transformers(smollm2: Path)
         tokenizer=PluginUse("hf", {"path": str(smollm2 / "tokenizer.json")}),
         checkpoint=str(smollm2),
     )
-    watched = factory("watched", watch, ReferenceSettings)
+    watched = factory("watched", watch, CudaSettings)
     with serving(config, plugins=[watched]) as (client, _):
         answer: Any = client.post("/v1/chat/completions", ASK).json()
     (engine,) = made
