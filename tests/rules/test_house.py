@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCES = [
     path
-    for folder in ("core", "plugins")
+    for folder in ("core", "kernels", "plugins")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if "__pycache__" not in path.parts
 ]
