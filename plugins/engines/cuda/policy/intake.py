@@ -1,5 +1,5 @@
-"""From a job to its sequences, one a choice. Knows of a job what KV and order depend on, and nothing
-of sampling."""
+"""From a job to its sequences, one a choice. Knows what KV and order depend on, and nothing of
+sampling."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class BlockTables:
         if full > stored:
             self.identify(seq)
             names = seq.hashes[stored:full]
-            parent = seq.hashes[stored - 1] if stored else self._root
+            parent = seq.hashes[stored - 1] if stored else b""
             for pool, table in zip(self.pools, seq.tables, strict=True):
                 pool.store(table[stored:full], names, parent)
             seq.stored = full

@@ -115,7 +115,8 @@ class BlockPool:
                 self._link(block, self._previous[0])
 
     def store(self, blocks: Sequence[int], names: Sequence[bytes], parent: bytes) -> None:
-        """Name held blocks, a run of one chain after `parent`, so that others find them."""
+        """Name held blocks, a run of one chain after `parent` (b"": its start), so that others
+        find them."""
         run: list[bytes] = []
         for block, name in zip(blocks, names, strict=True):
             self._names[block] = name
