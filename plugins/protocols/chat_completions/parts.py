@@ -7,13 +7,13 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from typing import Final
 
-from tokenwire.core.dialogue import Audio, ClientPart, Document, Image, Text
+from tokenwire.core.dialogue import Audio, ClientPart, Document, Image, Reasoning, Text
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import to_struct
 from tokenwire.plugins.protocols.chat_completions.schema import FileRef, ImageUrl, InputAudio
 
-__all__ = ("read_content",)
+__all__ = ("read_content", "read_said")
 
 LISTED_AT: Final = "messages[].content[]"
 AUDIO_TYPES: Final = {"mp3": "audio/mpeg", "wav": "audio/wav"}
@@ -37,10 +37,37 @@ def read_content(
     return tuple(_part(part, f"{at}[{k}]", ignored) for k, part in enumerate(content))
 
 
+def read_said(
+    content: list[dict[str, object]], at: str, ignored: Ignored
+) -> tuple[ClientPart | Reasoning, ...]:
+    """Of an assistant's content, in which reasoning may stand as other APIs and clients write it:
+    `thinking` as text or as parts of text, `reasoning` as text."""
+    return tuple(
+        _thought(part, f"{at}[{k}]", ignored)
+        if part.get("type") in ("thinking", "reasoning")
+        else _part(part, f"{at}[{k}]", ignored)
+        for k, part in enumerate(content)
+    )
+
+
+def _thought(part: dict[str, object], at: str, ignored: Ignored) -> Reasoning:
+    field = next((name for name in ("thinking", "reasoning", "text") if name in part), "thinking")
+    inner = part.get(field)
+    if isinstance(inner, list):
+        pieces = [each if isinstance(each, dict) else {} for each in inner]
+        text = "".join(_string(each, "text", f"{at}.{field}[{k}]") for k, each in enumerate(pieces))
+    else:
+        text = _string(part, field, at)
+    signature = part.get("signature")
+    known = {"type", field, "signature"}
+    extra = ignored.unknown(part, known, LISTED_AT) if len(part) > 2 else {}
+    return Reasoning(text, signature if isinstance(signature, str) else None, extra=extra)
+
+
 def _part(part: dict[str, object], at: str, ignored: Ignored) -> ClientPart:
     kind = part.get("type")
     match kind:
-        case "text":
+        case "text" | "input_text" | "output_text":  # Why the others: parts of the Responses API.
             return Text(_string(part, "text", at), extra=_extra(part, "text", ignored))
         case "refusal":
             return Text(_string(part, "refusal", at), extra=_extra(part, "refusal", ignored))

@@ -10,7 +10,7 @@ from tokenwire.core.dialogue import ClientPart, Part, Reasoning, Text, ToolCall,
 from tokenwire.core.errors import RequestError
 from tokenwire.core.ignored import Ignored
 from tokenwire.core.json_body import check_depth
-from tokenwire.plugins.protocols.chat_completions.parts import read_content
+from tokenwire.plugins.protocols.chat_completions.parts import read_content, read_said
 from tokenwire.plugins.protocols.chat_completions.schema import (
     MESSAGE_FIELDS,
     CalledCustom,
@@ -96,9 +96,11 @@ class _Reader:
         if type(content) is str:
             if content:
                 parts.append(Text(content))
-        elif content is not None:
-            for part in read_content(content, f"messages[{k}].content", self._ignored):
-                if not (isinstance(part, Text) and not part.text):
+        elif isinstance(content, list):
+            for part in read_said(content, f"messages[{k}].content", self._ignored):
+                # Why: a client that sends reasoning in both places means one.
+                is_twice = isinstance(part, Reasoning) and part.text == reasoning
+                if not (isinstance(part, Text | Reasoning) and not part.text) and not is_twice:
                     parts.append(part)
         if message.refusal and len(parts) == (1 if reasoning else 0):
             parts.append(Text(message.refusal))

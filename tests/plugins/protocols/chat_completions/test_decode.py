@@ -609,3 +609,38 @@ def test_fuzzed_messages_give_calls_or_request_errors(first, second):
     for messages in ([first], [USER, second], [{"role": "assistant", "tool_calls": [first]}]):
         with suppress(RequestError):
             decode_bytes(json.dumps({"model": "m", "messages": messages}).encode())
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "h"}, {"text": "m"}]},
+        {"type": "reasoning", "reasoning": "hm"},
+        {"type": "reasoning", "text": "hm"},
+    ],
+)
+def test_reasoning_in_the_content_of_an_answer_is_reasoning(thought) -> None:
+    said = {"type": "output_text", "text": "four", "annotations": []}
+    answer = {"role": "assistant", "content": [thought, said]}
+    asked = {"role": "user", "content": [{"type": "input_text", "text": "two?"}]}
+    turns = messages(asked, answer)
+    assert [part.text for part in turns[0].parts] == ["two?"]
+    assert [(type(part), part.text) for part in turns[1].parts] == [
+        (Reasoning, "hm"),
+        (Text, "four"),
+    ]
+    answer["reasoning_content"] = "hm"
+    assert len(messages(answer)[0].parts) == 2
+
+
+@pytest.mark.parametrize("thought", [{"type": "thinking"}, {"type": "thinking", "thinking": [5]}])
+def test_reasoning_that_is_no_text_is_refused(thought) -> None:
+    with pytest.raises(RequestError, match="must be a string"):
+        messages({"role": "assistant", "content": [thought]})
+
+
+def test_a_client_does_not_think_aloud() -> None:
+    thought = {"role": "user", "content": [{"type": "thinking", "thinking": "hm"}]}
+    with pytest.raises(RequestError, match="type must be text"):
+        messages(thought)
