@@ -33,3 +33,10 @@ COVERED = [
 @pytest.mark.parametrize("law", laws.LAWS, ids=laws.name_of)
 def test_the_laws_hold(law: laws.Law, family: str, covered: laws.Covered) -> None:
     law(FAMILIES[family].maker("auto"), covered)
+
+
+def test_no_client_makes_a_marker_of_firefunction() -> None:
+    """Its template writes its tools from arguments of its own, and calls of history as text."""
+    args = {"datetime": "today", "functions": "[]"}
+    covered = laws.Covered("fireworks-ai-llama-3-firefunction-v2", args=args)
+    laws.no_client_makes_a_marker(FAMILIES["firefunction"].maker("auto"), covered)
