@@ -68,7 +68,7 @@ class Admission:
         step.grown.append(seq)
         if seq.target == seq.computed or seq.target >= seq.max_tokens:
             return
-        if seq.pending and (seq.needs_feedback or seq.drafting):
+        if seq.pending and (seq.needs_feedback or seq.drafting or seq.drafts):
             return
         end = step.end_of(seq, seq.computed)
         if self._kv.grow(seq, end):

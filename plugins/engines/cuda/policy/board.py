@@ -99,9 +99,10 @@ class Board:
     def give_back(self, seq: Sequence) -> None:
         """Its epoch ends, and its blocks go: those that a step in flight uses, when it retires."""
         tables = self.kv.detach(seq)
-        if seq.flying:
+        rows = seq.flying + seq.pending
+        if rows:
             freed = self.kv.freed_by(tables) or [0] * len(self.kv.pools)
-            self._fences[seq, seq.epoch] = _Fence(seq.flying, tables, freed)
+            self._fences[seq, seq.epoch] = _Fence(rows, tables, freed)
         else:
             self.kv.release(tables)
         seq.epoch += 1

@@ -132,12 +132,20 @@ class BlockTables:
             self.identify(seq)
             names = seq.hashes[stored:full]
             parent = seq.hashes[stored - 1] if stored else b""
-            for pool, table in zip(self.pools, seq.tables, strict=True):
+            for pool, table in zip(
+                self.pools, () if seq.is_forgotten else seq.tables, strict=False
+            ):
                 pool.store(table[stored:full], names, parent)
             seq.stored = full
             seq.full_at = (full + 1) * size
         if self._has_windows:
             self._trim(seq, written)
+
+    def forget(self, seq: Sequence) -> None:
+        """Nobody is to find what is in its blocks, nor what it may still put into them."""
+        for pool, table in zip(self.pools, seq.tables, strict=False):
+            pool.forget(table)
+        seq.is_forgotten = True
 
     def detach(self, seq: Sequence) -> Tables:
         """Take its tables from it, for `release` once nothing in flight uses them."""

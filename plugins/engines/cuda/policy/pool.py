@@ -129,6 +129,16 @@ class BlockPool:
             run, parent = [], name
         self._tell_stored(run, parent)
 
+    def forget(self, blocks: Iterable[int]) -> None:
+        """What is in these held blocks is not to be found again: they are as if unnamed."""
+        gone: list[bytes] = []
+        for block in blocks:
+            name = self._names[block]
+            if name is not None:
+                self._forget(block, name, gone)
+        if gone and self._log is not None:
+            self._log.removed(gone)
+
     def pin(self, blocks: Iterable[int], ttl: float) -> None:
         """Let these blocks go last for `ttl` seconds after their last use, and half the pool at
         most: a hint, which refuses nobody a block."""

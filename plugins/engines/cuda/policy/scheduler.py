@@ -159,6 +159,11 @@ class Scheduler:
         seq.state = State.OVER
         self._board.give_back(seq)
 
+    def forget(self, seq: Sequence) -> None:
+        """What is in its blocks is wrong (a network that gave NaN): nobody may find it. For one
+        that is about to be aborted; what it shares with others is theirs to keep."""
+        self.kv.forget(seq)
+
     def expired(self, now: float) -> tuple[Sequence, ...]:
         """Sequences whose deadline has come, each told once: abort them."""
         found: list[Sequence] = []
@@ -193,10 +198,13 @@ class Scheduler:
         if row.epoch != seq.epoch:
             self._board.unfence(seq, row.epoch)
             return False
-        seq.flying -= 1
         written = row.start + row.count
-        if row.samples:
+        if not row.samples:
+            seq.flying -= 1
+        else:
             seq.pending -= 1
+            if seq.drafts:
+                seq.drafts = []
             if len(ids) == 1 and not row.drafts:
                 seq.tokens.append(ids[0])
             else:
@@ -222,7 +230,7 @@ class Scheduler:
             if len(ones) >= step.budget:
                 break
             if seq.pending:
-                if seq.needs_feedback or seq.drafting:
+                if seq.needs_feedback or seq.drafting or seq.drafts:
                     continue
             elif seq.drafts:
                 self._draft(step, seq)
@@ -234,7 +242,6 @@ class Scheduler:
             seq.computed = target
             seq.target = target + 1
             seq.pending += 1
-            seq.flying += 1
             ones.append(Row(seq, seq.epoch, start, 1, (), True))
         return prefills
 

@@ -44,6 +44,7 @@ class Sequence:
         "flying",
         "full_at",
         "hashes",
+        "is_forgotten",
         "job",
         "max_tokens",
         "needs_feedback",
@@ -115,9 +116,11 @@ class Sequence:
         """Sampling rows in flight."""
         self.target = len(self.tokens)
         self.flying = 0
-        """Rows of this epoch in flight, sampling or not."""
+        """Rows of this epoch in flight that do not sample."""
         self.drafts: list[int] = []
-        """Proposed ids after the last known one; the next step checks them, and takes them."""
+        """Proposed ids after the last known one: the next step checks them. While an id is in
+        flight the sequence waits for it; each id that comes in takes the drafts away, and the loop
+        may propose anew."""
         self.drafting = 0
         """Drafts in flight. Until they retire nobody knows where the sequence ends."""
         self.tables: list[list[int]] = []
@@ -131,6 +134,8 @@ class Sequence:
         """Blocks from the start that others can find by their hash."""
         self.full_at = 0
         """So many written tokens fill one more block than are stored."""
+        self.is_forgotten = False
+        """Its blocks get no names: what is in them is wrong."""
         self.was_admitted = False
         self.cached_tokens = 0
         """Prompt tokens that were in the cache when it first ran."""

@@ -55,10 +55,11 @@ class Step:
         if samples:
             seq.target = end + 1
             seq.pending += 1
+        else:
+            seq.flying += 1
         self.put(Row(seq, seq.epoch, start, end - start, (), samples))
 
     def put(self, row: Row) -> None:
-        row.seq.flying += 1
         if row.count == 1:
             self.ones.append(row)
         else:
@@ -72,7 +73,10 @@ class Step:
                 if row.seq is seq:
                     del rows[index]
                     self.budget += row.count if row.count > 1 else 0
-                    seq.flying -= 1
+                    if row.samples:
+                        seq.pending -= 1
+                    else:
+                        seq.flying -= 1
                     return
 
     def plan(self, number: int) -> Plan:

@@ -191,10 +191,12 @@ def check_sequence(kv: BlockTables, seq: Sequence) -> None:
     assert seq.computed <= seq.room == (len(seq.tables[0]) * kv.block_size if seq.tables else 0)
     assert len(seq.tables[0]) <= -(-(seq.max_tokens - 1) // kv.block_size) if seq.tables else True
     assert seq.computed <= seq.target
-    assert 0 <= seq.pending <= seq.flying
+    assert seq.pending >= 0
+    assert seq.flying >= 0
     if seq.state is State.OVER:
         assert not seq.tables
         assert not seq.flying
+        assert not seq.pending
     for group, table in zip(kv.groups, seq.tables, strict=False):
         if group.window:
             first = table.count(0)

@@ -66,13 +66,31 @@ def test_until_they_retire_there_is_no_next_row() -> None:
     assert len(rig.schedule().rows) == 1
 
 
-def test_drafts_made_while_an_id_is_in_flight_are_not_used() -> None:
+def test_with_drafts_it_waits_for_the_id_in_flight_which_takes_them_away() -> None:
     rig = Rig()
     seq = ready(rig)
     rig.schedule()
     seq.drafts = [1, 2]
-    assert rig.schedule().rows[0].drafts == ()
+    assert rig.schedule().rows == ()
     rig.land()
+    assert seq.drafts == []
+    assert rig.schedule().rows[0].count == 1
+    rig.land()
+
+
+def test_drafts_proposed_anew_after_each_id_are_used_in_overlapping_steps() -> None:
+    rig = Rig(depth=1)
+    seq = rig.add(6, 20)
+    drafted = 0
+    while not rig.scheduler.is_idle:
+        plan = rig.schedule()
+        drafted += sum(len(row.drafts) for row in plan.rows)
+        while len(rig.flight) > (1 if plan.rows else 0):
+            rig.retire()
+            if seq.tables and seq.output_tokens:
+                seq.drafts = foresee(seq, 2, 1)
+    assert drafted >= 12
+    assert list(seq.tokens[6:26]) == answer(range(6), 20)
 
 
 @pytest.mark.parametrize(("budget", "drafts"), [(64, 5), (6, 5), (4, 3), (1, 0)])

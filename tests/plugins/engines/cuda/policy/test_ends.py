@@ -212,3 +212,42 @@ def test_aborts_before_anything_ran_leak_nothing() -> None:
         rig.scheduler.abort(rig.add([index], 4))
     assert rig.scheduler.is_idle
     assert rig.scheduler.status().blocks_free == 100
+
+
+def test_what_a_poisoned_one_computed_is_found_by_nobody() -> None:
+    rig = Rig()
+    first = rig.add(9, 4)
+    rig.step()
+    seq = rig.add(13, 4)
+    rig.step()
+    assert len(rig.events) == 3
+    rig.scheduler.forget(seq)
+    rig.hear()
+    assert rig.events == set()
+    rig.step()
+    assert rig.events == set()
+    rig.scheduler.abort(seq)
+    rig.run()
+    again = rig.add(13, 2)
+    rig.step()
+    assert again.cached_tokens == 0
+    assert list(first.tokens[9:]) == answer(range(9), 4)
+
+
+def test_a_twin_that_another_computed_is_still_found() -> None:
+    rig = Rig()
+    rig.add(8, 4)
+    seq = rig.add(8, 4)
+    rig.step()
+    rig.scheduler.forget(seq)
+    rig.scheduler.abort(seq)
+    rig.land()
+    assert len(rig.events) == 2
+
+
+def test_forgetting_one_that_never_ran_is_nothing() -> None:
+    rig = Rig()
+    seq = rig.add(8, 4)
+    rig.scheduler.forget(seq)
+    rig.scheduler.abort(seq)
+    assert rig.scheduler.is_idle

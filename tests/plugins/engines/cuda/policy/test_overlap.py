@@ -91,9 +91,9 @@ def test_chunks_overlap() -> None:
         (8, 3, True),
         (11, 1, True),
     ]
-    assert seq.flying == 4
+    assert (seq.flying, seq.pending) == (2, 2)
     rig.land()
-    assert (seq.flying, seq.stored) == (0, 3)
+    assert (seq.flying, seq.pending, seq.stored) == (0, 0, 3)
 
 
 def test_no_block_is_named_before_its_last_id_is_known() -> None:

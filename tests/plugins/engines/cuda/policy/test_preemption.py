@@ -109,7 +109,7 @@ def test_a_prompt_in_chunks_takes_from_the_last_though_that_has_a_row() -> None:
     plan = until_preempted(rig)
     assert plan.preempted == (second,)
     assert [row.seq for row in plan.rows] == [first]
-    assert second.flying == 0
+    assert (second.flying, second.pending) == (0, 0)
     rig.run()
 
 

@@ -98,6 +98,14 @@ class Trace(RuleBasedStateMachine):
             self.rig.scheduler.abort(seq)
             self.gone.add(seq)
 
+    @rule(pick=PICK)
+    def poison(self, pick) -> None:
+        seq = self.pick(pick, State.RUNNING)
+        if seq is not None:
+            self.rig.scheduler.forget(seq)
+            self.rig.scheduler.abort(seq)
+            self.gone.add(seq)
+
     @rule()
     def expire(self) -> None:
         for seq in self.rig.scheduler.expired(self.rig.now):
@@ -122,7 +130,7 @@ class Trace(RuleBasedStateMachine):
     @rule(pick=PICK, right=st.integers(0, 6), wrong=st.integers(0, 3))
     def propose(self, pick, right, wrong) -> None:
         seq = self.pick(pick, State.RUNNING)
-        if seq is None or seq.pending or not seq.output_tokens:
+        if seq is None or not seq.output_tokens:
             return
         tokens = list(seq.tokens)
         for _ in range(right):
