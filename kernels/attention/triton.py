@@ -178,9 +178,9 @@ def _shared(
 
 def _rows(q: Tensor) -> int:
     """Rows of a tile of queries, so that it stays in registers."""
-    if q.dtype == torch.float32 or q.shape[2] > 128:
-        return 32 if q.dtype == torch.float32 else 64
-    return 128
+    if q.dtype == torch.float32:
+        return 32
+    return 128 if 64 < q.shape[2] <= 128 else 64
 
 
 def _warps(q: Tensor, rows: int) -> int:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenwire.kernels.op import REFERENCE, Implementation, Op
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.support import triton_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -16,4 +19,18 @@ def _reference() -> Callable[..., Any]:
     return logprobs
 
 
-OPS = (Op("logprobs", (Implementation(REFERENCE, _reference),)),)
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.logprobs.triton import logprobs
+
+    return logprobs
+
+
+OPS = (
+    Op(
+        "logprobs",
+        (
+            Implementation(REFERENCE, _reference),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
+        ),
+    ),
+)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tokenwire.kernels.op import REFERENCE, Implementation, Op
-from tokenwire.kernels.support import cpu_reason
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.support import cpu_reason, triton_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -23,12 +25,19 @@ def _cpu() -> Callable[..., Any]:
     return sample
 
 
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.sample.triton import sample
+
+    return sample
+
+
 OPS = (
     Op(
         "sample",
         (
             Implementation(REFERENCE, _reference),
             Implementation("cpu", _cpu, cpu_reason, priority=10),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
         ),
     ),
 )

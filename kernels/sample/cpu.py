@@ -50,7 +50,7 @@ def sample(
 
 def likeliest(logits: Tensor) -> Tensor:
     """argmax of each row of [R, V], the lowest id of equals: first of chunks, then in one."""
-    rows, vocabulary = logits.shape
+    vocabulary = logits.shape[1]
     if vocabulary < 2 * CHUNK:
         return torch.argmax(logits, -1)
     whole = vocabulary // CHUNK * CHUNK

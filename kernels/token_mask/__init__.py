@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.support import cpu_reason, triton_reason
 
 __all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True, in_place=True)
+PLAIN = Traits(in_place=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -16,4 +20,25 @@ def _reference() -> Callable[..., Any]:
     return token_mask
 
 
-OPS = (Op("token_mask", (Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),)),)
+def _cpu() -> Callable[..., Any]:
+    from tokenwire.kernels.token_mask.cpu import token_mask
+
+    return token_mask
+
+
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.token_mask.triton import token_mask
+
+    return token_mask
+
+
+OPS = (
+    Op(
+        "token_mask",
+        (
+            Implementation(REFERENCE, _reference, traits=PLAIN),
+            Implementation("cpu", _cpu, cpu_reason, PLAIN, 10),
+            Implementation("triton", _triton, triton_reason, FAST, 20),
+        ),
+    ),
+)
