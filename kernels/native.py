@@ -2,7 +2,7 @@
 
 The library is kept in the user's cache folder under a name made of everything that shapes it
 (source, compiler, flags, CPU), so that a stale one is never loaded; where no folder can be written
-it lives in a temporary one as long as the process does.
+it is loaded from a temporary one.
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ def compiler_reason(source: Path) -> str:
 def library(source: Path) -> ctypes.CDLL:
     """The compiled file. Raises OSError or subprocess.SubprocessError where it cannot be made."""
     name = f"{source.stem}-{_key(source)}.so"
-    for folder in (_cache_folder(), Path(tempfile.mkdtemp(prefix="tokenwire-kernels-"))):
-        path = folder / name
-        try:
-            if not path.exists():
-                _compile(source, path)
-            return ctypes.CDLL(str(path))
-        except PermissionError:
-            continue
-        except OSError as error:
-            if error.errno is None:  # the loader's own, not the file system's
-                raise
-    raise OSError(f"neither the cache folder nor {tempfile.gettempdir()} can hold {name}")
+    try:
+        return _loaded(source, _cache_folder() / name)
+    except OSError as error:
+        if error.errno is None:  # the loader's own, not the file system's
+            raise
+    with tempfile.TemporaryDirectory(prefix="tokenwire-kernels-") as folder:
+        return _loaded(source, Path(folder) / name)
+
+
+def _loaded(source: Path, path: Path) -> ctypes.CDLL:
+    if not path.exists():
+        _compile(source, path)
+    return ctypes.CDLL(str(path))
 
 
 def _compile(source: Path, path: Path) -> None:
