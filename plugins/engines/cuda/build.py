@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from tokenwire.core import blocks
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
@@ -71,6 +73,7 @@ def assemble(
     import torch
 
     from tokenwire.plugins.engines.cuda import memory, sizes
+    from tokenwire.plugins.engines.cuda.grammar import grammars
     from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes
     from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
     from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
@@ -107,6 +110,10 @@ def assemble(
     # Why a thread on a CPU: it stands for the GPU's stream, which takes work in order.
     stream = ThreadPoolExecutor(1, "tokenwire-stream") if overlap and not is_cuda else None
     card = make_card(settings, services, loaded, found, revision=revision)
+    held = grammars(settings.grammar, services.tokenizer, card.vocab_size, card.eos_ids)
+    if held is not None:
+        kinds = tuple(f"grammar:{kind}" for kind in held.kinds)
+        card = replace(card, capabilities=(*card.capabilities, *kinds))
     runner = Runner(
         model,
         caches,
@@ -123,6 +130,7 @@ def assemble(
         settings,
         scheduler,
         runner,
+        grammars=held,
         adapters=tuple(settings.adapters),
         overlap=overlap,
     )

@@ -31,7 +31,7 @@ def workspace(model: CausalModel, shape: Shape, block_size: int) -> int:
         return 0
     torch.cuda.synchronize(model.device)
     torch.cuda.reset_peak_memory_stats(model.device)
-    before = torch.cuda.memory_allocated(model.device)
+    before: int = torch.cuda.memory_allocated(model.device)
     groups = model.config.groups
     caches = make_caches(model, [GroupSpec(2, group.window) for group in groups], block_size, None)
     with torch.inference_mode():
@@ -39,7 +39,8 @@ def workspace(model: CausalModel, shape: Shape, block_size: int) -> int:
         logits = model.logits(hidden[: shape.max_batch_size])
         torch.softmax(logits, -1)
     torch.cuda.synchronize(model.device)
-    return torch.cuda.max_memory_allocated(model.device) - before
+    peak: int = torch.cuda.max_memory_allocated(model.device)
+    return peak - before
 
 
 def kv_memory(settings: CudaSettings, device: torch.device, used: int, has_graphs: bool) -> int:
@@ -49,7 +50,7 @@ def kv_memory(settings: CudaSettings, device: torch.device, used: int, has_graph
     if device.type != "cuda":
         return CPU_KV
     free, total = torch.cuda.mem_get_info(device)
-    others = total - free - torch.cuda.memory_reserved(device)
+    others: int = total - free - torch.cuda.memory_reserved(device)
     reserve = GRAPH_RESERVE if has_graphs else 0
     return int(total * settings.gpu_memory_fraction) - used - max(others, 0) - reserve
 

@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.plugins.engines.reference.tiny import tiny_llama
 from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
+from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.settings import Place, convert
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import JobSampling, JobStopping, TokenDelta, TokenJob
@@ -50,7 +53,9 @@ def job(name: str, prompt: Sequence[int], *, max_tokens: int = 12, **fields: Any
     return TokenJob(job=name, model="m", prompt=TokenIds(prompt), **(base | fields))
 
 
-def engine(path: Path | None = None, **fields: Any) -> Engine:
+def engine(
+    path: Path | None = None, *, tokenizer: Tokenizer | None = None, **fields: Any
+) -> Engine:
     """Small, on a CPU; the tiny Llama where no `path` is given."""
     from tokenwire.plugins.engines.cuda.build import build
     from tokenwire.plugins.engines.cuda.settings import CudaSettings
@@ -64,7 +69,7 @@ def engine(path: Path | None = None, **fields: Any) -> Engine:
         "threads": 1,
     }
     settings = convert(CudaSettings, base | fields, Place("test", "engine"))
-    return build(settings, lone_services())
+    return build(settings, replace(lone_services(), tokenizer=tokenizer))
 
 
 def poison(made: Engine) -> None:
@@ -83,9 +88,7 @@ def run(made: Engine, *jobs: TokenJob) -> dict[tuple[str, int], Answer]:
     return waves(made, jobs)
 
 
-async def _waves(
-    made: Engine, jobs: Sequence[Sequence[TokenJob]]
-) -> dict[tuple[str, int], Answer]:
+async def _waves(made: Engine, jobs: Sequence[Sequence[TokenJob]]) -> dict[tuple[str, int], Answer]:
     found: dict[tuple[str, int], Answer] = {}
     reader = made.batches()
     for wave in jobs:

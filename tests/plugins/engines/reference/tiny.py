@@ -14,13 +14,13 @@ VOCABULARY = 160
 
 
 @cache
-def tiny_llama() -> Path:
+def tiny_llama(vocabulary: int = VOCABULARY) -> Path:
     """Its folder, the same one for the whole run; skips the test where torch is missing."""
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY,
+        vocab_size=vocabulary,
         hidden_size=32,
         intermediate_size=48,
         num_hidden_layers=2,
