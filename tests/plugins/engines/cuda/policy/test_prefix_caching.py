@@ -324,6 +324,16 @@ def test_a_lease_that_fills_the_pool_lets_others_wait_and_not_fail() -> None:
     assert other.output_tokens == 1
 
 
+@pytest.mark.parametrize("extras", [(), (b"salt:a",), (b"salt:a", b"", b"media:x@1"), (b"",) * 9])
+def test_hashes_made_one_by_one_are_those_of_the_chain(extras: tuple[bytes, ...]) -> None:
+    rig = Rig()
+    seq = rig.add(2, 20, extras=extras)
+    rig.run()
+    rig.kv.identify(seq)
+    assert seq.hashes == list(blocks.chain(ROOT, TokenIds(seq.tokens), SIZE, extras))
+    assert len(seq.hashes) == 5
+
+
 def test_no_group_at_all_is_refused() -> None:
     from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
 
