@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, final
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from tokenwire.plugins.engines.cuda.layers.lora import Lora
+from tokenwire.plugins.engines.cuda.layers.matmul import choose_product
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Part = tuple[str, int]
 class Linear:
     """Called with x [T, inputs] and the step's adapter gate; gives [T, sum of the parts]."""
 
-    __slots__ = ("bias", "inputs", "lora", "matmul", "parts", "scales", "weight")
+    __slots__ = ("bias", "inputs", "lora", "matmul", "parts", "product", "scales", "weight")
 
     def __init__(self, site: Site, parts: Sequence[Part], inputs: int, *, bias: bool) -> None:
         self.parts = tuple(parts)
@@ -35,6 +35,7 @@ class Linear:
         self.bias: Tensor | None = None
         self.scales: Tensor | None = None
         self.matmul = site.ops.fp8_matmul
+        self.product = choose_product(site.device, site.dtype)
         outputs = sum(size for _, size in parts)
         block = self._block(site)
         kind = site.dtype if block is None else torch.float8_e4m3fn
@@ -74,7 +75,7 @@ class Linear:
 
     def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
         if self.scales is None:
-            y = F.linear(x, self.weight, self.bias)
+            y = self.product(x, self.weight, self.bias)
         else:
             y = self.matmul(x, self.weight, self.scales)
             if self.bias is not None:

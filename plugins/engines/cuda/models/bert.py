@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tokenwire.plugins.engines.cuda.layers.matmul import choose_product
 from tokenwire.plugins.engines.cuda.layers.packed import EmbedBatch, attend_both_ways
 from tokenwire.plugins.engines.cuda.models.bert_config import BertConfig
 
@@ -31,6 +32,7 @@ class BertModel:
         self.config = config
         self.device = torch.device(device)
         self.dtype = dtype
+        self.product = choose_product(self.device, dtype)
         self.places: dict[str, Tensor] = {}
         """A checkpoint tensor's name -> where its values go."""
         hidden = config.hidden
@@ -89,6 +91,7 @@ class BertModel:
 class _Layer:
     def __init__(self, model: BertModel, name: str) -> None:
         self.model, self.config = model, model.config
+        self.product = model.product
         hidden, inner = self.config.hidden, self.config.intermediate
         own = f"{name}.attention.self"
         self.qkv = model.linear((f"{own}.query", f"{own}.key", f"{own}.value"), hidden, hidden)
@@ -100,10 +103,10 @@ class _Layer:
 
     def __call__(self, x: Tensor, batch: EmbedBatch) -> Tensor:
         config, normalise = self.config, self.model.normalise
-        qkv = F.linear(x, *self.qkv).view(-1, 3, config.heads, config.head_dim)
+        qkv = self.product(x, *self.qkv).view(-1, 3, config.heads, config.head_dim)
         seen = attend_both_ways(qkv[:, 0], qkv[:, 1], qkv[:, 2], batch)
-        x = normalise(F.linear(seen.flatten(1), *self.output) + x, self.attention_norm)
+        x = normalise(self.product(seen.flatten(1), *self.output) + x, self.attention_norm)
         inner = F.gelu(
-            F.linear(x, *self.up), approximate="none" if config.gelu == "erf" else "tanh"
+            self.product(x, *self.up), approximate="none" if config.gelu == "erf" else "tanh"
         )
-        return normalise(F.linear(inner, *self.down) + x, self.output_norm)
+        return normalise(self.product(inner, *self.down) + x, self.output_norm)

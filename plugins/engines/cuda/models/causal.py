@@ -16,6 +16,7 @@ from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.block import Block
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.lora import Lora, gate_of
+from tokenwire.plugins.engines.cuda.layers.matmul import choose_product
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
 from tokenwire.plugins.engines.cuda.layers.site import Site
@@ -49,6 +50,7 @@ class CausalModel:
         self.device = torch.device(device)
         self.dtype = dtype
         self.adapter_slots = 0
+        self.product = choose_product(self.device, dtype)
         # Why so: the scale is rounded to the weights' dtype, as it was in training.
         self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
         site = Site(config, ops, self.device, dtype, keeps_fp8)
@@ -113,7 +115,7 @@ class CausalModel:
     def logits(self, hidden: Tensor) -> Tensor:
         """[R, H] of `forward`'s rows -> [R, V] float32."""
         with torch.inference_mode():
-            scores = F.linear(hidden, self.head).float()
+            scores = self.product(hidden, self.head, None).float()
             cap = self.config.logit_softcap
             if cap:
                 scores.div_(cap).tanh_().mul_(cap)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from tokenwire.kernels.attention.batch import AttentionBatch
-from tokenwire.kernels.op import Signature
-from tokenwire.kernels.ops import Ops
+from tokenwire.kernels.op import REFERENCE, Signature
+from tokenwire.kernels.ops import Ops, all_ops
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 
 __all__ = ("Paged", "reference_ops")
@@ -21,7 +21,9 @@ BLOCK = 4
 
 
 def reference_ops() -> Ops:
-    return Ops.choose(Signature())
+    """Every op's readable reference; and one thread, since tiny products only wait for others."""
+    torch.set_num_threads(1)
+    return Ops.choose(Signature(), {op.name: REFERENCE for op in all_ops()}, environ={})
 
 
 class Paged:

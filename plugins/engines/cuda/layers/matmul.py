@@ -1,0 +1,57 @@
+"""Which way to multiply by a weight on this device. Knows no layer."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ("Product", "choose_product", "widened")
+
+Product: TypeAlias = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""(x [T, K], weight [N, K], bias [N] or None) -> [T, N], as torch's `linear`."""
+
+FEW = 4
+"""Tokens up to which a weight is read so seldom that widening it costs more than it saves."""
+CHUNK = 1 << 19
+"""Elements of a weight that are widened at a time: they stay in the cache, and need no memory."""
+
+
+def choose_product(device: torch.device, dtype: torch.dtype) -> Product:
+    """torch's own, but on CPUs that have no instructions for 16-bit floats."""
+    half = dtype in (torch.bfloat16, torch.float16)
+    return widened if half and device.type == "cpu" and not _multiplies(dtype) else F.linear
+
+
+def widened(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """In float32, a part of the weight at a time, where there are tokens enough to share it.
+
+    On an EPYC with AVX2, one thread, 64 tokens and a weight of [3072, 768] in bfloat16: 5.5 ms,
+    where `linear` takes 19.2.
+    """
+    if x.shape[0] < FEW:
+        return F.linear(x, weight, bias)
+    outputs, inputs = weight.shape
+    wide, rows = x.float(), max(64, CHUNK // inputs)
+    y = torch.empty(x.shape[0], outputs, dtype=torch.float32)
+    for start in range(0, outputs, rows):
+        part = weight[start : start + rows].float()
+        torch.mm(wide, part.t(), out=y[:, start : start + rows])
+    if bias is not None:
+        y += bias
+    return y.to(x.dtype)
+
+
+def _multiplies(dtype: torch.dtype) -> bool:
+    """Whether the CPU multiplies in `dtype`; other machines than x86 are left to torch, and so are
+    all where torch is too old to say."""
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    if ask is None or platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    found = ask()
+    names = ("avx512_bf16", "amx_bf16") if dtype == torch.bfloat16 else ("avx512_fp16", "amx_fp16")
+    return any(found.get(name) for name in names)
