@@ -32,6 +32,20 @@ def _flashinfer() -> Callable[..., Any]:
     return kv_write
 
 
+def _native() -> Callable[..., Any]:
+    from tokenwire.kernels.rows import kv_write
+
+    return kv_write
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.rows import rows_reason
+
+    if signature.cache_dtype != signature.dtype:
+        return "copies into a cache of the activations' dtype alone"
+    return rows_reason(signature)
+
+
 def _ours(signature: Signature) -> str:
     if signature.cache_dtype == FP8:
         return fp8_reason(signature)
@@ -51,6 +65,7 @@ OPS = (
         "kv_write",
         (
             Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),
+            Implementation("cpu_native", _native, _compiled, Traits(in_place=True), 15),
             Implementation("triton", _triton, _ours, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
         ),

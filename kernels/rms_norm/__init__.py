@@ -50,6 +50,24 @@ def _add_flashinfer() -> Callable[..., Any]:
     return add_rms_norm
 
 
+def _native() -> Callable[..., Any]:
+    from tokenwire.kernels.rows import rms_norm
+
+    return rms_norm
+
+
+def _add_native() -> Callable[..., Any]:
+    from tokenwire.kernels.rows import add_rms_norm
+
+    return add_rms_norm
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.rows import rows_reason
+
+    return rows_reason(signature)
+
+
 def _vendor(signature: Signature) -> str:
     return vendor_reason(*FLASHINFER, signature)
 
@@ -59,6 +77,7 @@ OPS = (
         "rms_norm",
         (
             Implementation(REFERENCE, _reference),
+            Implementation("cpu_native", _native, _compiled, Traits(), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
         ),
@@ -67,6 +86,7 @@ OPS = (
         "add_rms_norm",
         (
             Implementation(REFERENCE, _add_reference, traits=Traits(in_place=True)),
+            Implementation("cpu_native", _add_native, _compiled, Traits(in_place=True), 15),
             Implementation("triton", _add_triton, triton_reason, FAST_IN_PLACE, 20),
             Implementation("flashinfer", _add_flashinfer, _vendor, FAST_IN_PLACE, 10),
         ),

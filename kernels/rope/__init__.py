@@ -32,6 +32,18 @@ def _flashinfer() -> Callable[..., Any]:
     return rope
 
 
+def _native() -> Callable[..., Any]:
+    from tokenwire.kernels.rows import rope
+
+    return rope
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.rows import rows_reason
+
+    return rows_reason(signature)
+
+
 def _vendor(signature: Signature) -> str:
     if signature.head_dim not in VENDOR_HEADS:
         return f"flashinfer-python turns no heads of {signature.head_dim}"
@@ -43,6 +55,7 @@ OPS = (
         "rope",
         (
             Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),
+            Implementation("cpu_native", _native, _compiled, Traits(in_place=True), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
         ),

@@ -31,6 +31,18 @@ def _flashinfer() -> Callable[..., Any]:
     return silu_mul
 
 
+def _native() -> Callable[..., Any]:
+    from tokenwire.kernels.rows import silu_mul
+
+    return silu_mul
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.rows import rows_reason
+
+    return rows_reason(signature)
+
+
 def _vendor(signature: Signature) -> str:
     return vendor_reason(*FLASHINFER, signature)
 
@@ -40,6 +52,7 @@ OPS = (
         "silu_mul",
         (
             Implementation(REFERENCE, _reference),
+            Implementation("cpu_native", _native, _compiled, Traits(), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
         ),
