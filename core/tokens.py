@@ -31,6 +31,7 @@ __all__ = (
     "Credit",
     "EngineCard",
     "EngineStatus",
+    "Figure",
     "Finish",
     "FinishCause",
     "FinishKind",
@@ -162,6 +163,8 @@ class EngineCard(Struct, frozen=True, omit_defaults=True):
     media: MediaProcessor | None = None
     tasks: tuple[str, ...] = ("generate",)
     """Of "generate", "embed", "score"."""
+    embedding_size: int | None = None
+    """Numbers in a vector of a task "embed". None: unknown, or no such task."""
     capabilities: tuple[str, ...] = ()
     """Of CAPABILITIES, and "grammar:KIND" for each kind of constraint. Of any other, a gateway
     knows nothing."""
@@ -170,6 +173,16 @@ class EngineCard(Struct, frozen=True, omit_defaults=True):
 
     def can(self, capability: str) -> bool:
         return capability in self.capabilities
+
+
+class Figure(Struct, frozen=True, omit_defaults=True):
+    """One figure of an engine, by its name in `core.figures`."""
+
+    name: str
+    values: tuple[float, ...]
+    """One number; of a histogram the count of each bucket, and the sum."""
+    label: str = ""
+    """What it is told apart by, where a name has several."""
 
 
 class EngineStatus(Struct, frozen=True, omit_defaults=True):
@@ -185,6 +198,10 @@ class EngineStatus(Struct, frozen=True, omit_defaults=True):
     kv_blocks_free: int = 0
     """Free or evictable."""
     draining: bool = False
+    figures: tuple[Figure, ...] = ()
+    """Counted since it started, and sizes now. Readers skip names that they do not know."""
+    about: Mapping[str, str | int | float] = {}
+    """What it found and chose when it started, for people."""
 
 
 # --- the job ---------------------------------------------------------------------------------

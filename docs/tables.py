@@ -1,8 +1,8 @@
 """Writes the tables of these documents that are drawn from code, between their markers.
 
 `make docs` runs it; with --check it writes nothing and fails where a table is stale. A marker is a
-comment `fields of PROTOCOL`, `protocols`, `losses of calls`, `losses of answers` or `dialects`, and
-the table ends at a comment `end`.
+comment `fields of PROTOCOL`, `protocols`, `losses of calls`, `losses of answers`, `dialects` or
+`metrics`, and the table ends at a comment `end`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from tokenwire.core.field_rule import FieldRule
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.ports.codec import Codec
 from tokenwire.core.ports.dialect import Dialect, ParserMaker
+from tokenwire.core.server.metric_table import METRICS
 
 DOCS = Path(__file__).parent
-NAMES = r"fields of (\w+)|protocols|dialects|losses of (?:calls|answers)"
+NAMES = r"fields of (\w+)|protocols|dialects|metrics|losses of (?:calls|answers)"
 BLOCK = re.compile(rf"(<!-- ({NAMES}) -->\n).*?(<!-- end -->)", re.DOTALL)
 PAGES = {name: "tokens" for name in ("tokenize", "detokenize", "render", "parse", "generate")}
 """Protocols whose page is another's."""
@@ -64,6 +65,7 @@ def _block(host: Host, found: re.Match[str]) -> str:
     tables: dict[str, Callable[[], str]] = {
         "protocols": lambda: _protocols(codecs(host)),
         "dialects": lambda: _dialects(host),
+        "metrics": _metrics,
         "losses of calls": lambda: _call_losses(codecs(host)),
         "losses of answers": lambda: _answer_losses(codecs(host)),
     }
@@ -75,6 +77,19 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     titles = list(head)
     lines = [titles, ["---"] * len(titles), *rows]
     return "".join("".join(f"| {cell} " if cell else "| " for cell in row) + "|\n" for row in lines)
+
+
+def _metrics() -> str:
+    rows = (
+        (
+            _code(metric.name + ("_total" if metric.kind == "counter" else "")),
+            metric.kind,
+            ", ".join(metric.labels),
+            metric.help,
+        )
+        for metric in METRICS.values()
+    )
+    return _table(("metric", "kind", "labels", "what"), rows)
 
 
 def _code(text: str) -> str:

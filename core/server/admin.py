@@ -32,7 +32,7 @@ __all__ = ("admin_app",)
 
 log = logging.getLogger(__name__)
 JSON = "application/json"
-TAKEN = ("/metrics", "/openapi.json", "/plugins", "/ready")
+TAKEN = ("/engines", "/metrics", "/openapi.json", "/plugins", "/ready")
 
 Asked = Request[object, object, State]
 Handlers = list[HTTPRouteHandler]
@@ -99,6 +99,7 @@ def _probes(backend: Backend, config: ServerConfig, routes: list[Route]) -> Hand
 def _figures(opened: Opened, metrics: Metrics, routes: list[Route]) -> Handlers:
     media = ("text/plain", "application/openmetrics-text")
     routes.append(Route("GET", "/metrics", "Figures for Prometheus", media=media))
+    routes.append(Route("GET", "/engines", "What each model's engine is, and is doing"))
     routes.append(Route("GET", "/plugins", "What is installed"))
     listed = _json({"plugins": opened.plugins})
 
@@ -107,11 +108,15 @@ def _figures(opened: Opened, metrics: Metrics, routes: list[Route]) -> Handlers:
         body, content_type = metrics.exposition(request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
+    @get("/engines", sync_to_thread=False)
+    def engines() -> Response[bytes]:
+        return _reply(_json({"engines": opened.backend.engine_statuses()}))
+
     @get("/plugins", sync_to_thread=False)
     def plugins() -> Response[bytes]:
         return _reply(listed)
 
-    return [figures, plugins]
+    return [figures, engines, plugins]
 
 
 def _scripts(scripts: ScriptBook | None, routes: list[Route]) -> Handlers:

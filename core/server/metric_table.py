@@ -6,9 +6,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from tokenwire.core.figures import FIGURES
 from tokenwire.core.ports.observer import ITL_BOUNDS
 
-__all__ = ("METRICS", "Metric")
+__all__ = ("ENGINE", "METRICS", "Metric")
 
 
 class Metric(Struct, frozen=True):
@@ -22,6 +23,8 @@ class Metric(Struct, frozen=True):
     """Of a histogram: upper bounds in seconds; one more bucket holds what is above."""
 
 
+ENGINE = "tokenwire_engine_"
+"""Before the names of an engine's own figures."""
 TTFT = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 DURATION = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
@@ -94,5 +97,15 @@ METRICS = {
         Metric("tokenwire_kv_blocks", "gauge", ("model",), "KV blocks that there are."),
         Metric("tokenwire_kv_blocks_free", "gauge", ("model",), "KV blocks free or evictable."),
         Metric("tokenwire_workers", "gauge", (), "Server processes that these figures cover."),
+        *(
+            Metric(
+                ENGINE + name,
+                figure.kind,
+                ("model", figure.label) if figure.label else ("model",),
+                figure.help,
+                figure.bounds,
+            )
+            for name, figure in FIGURES.items()
+        ),
     )
 }

@@ -16,9 +16,10 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from tokenwire.core.figures import FIGURES, known
 from tokenwire.core.ports.observer import CallEnded, CallStarted, Observer
 from tokenwire.core.server.metric_files import STALE_S, MetricFiles
-from tokenwire.core.server.metric_table import METRICS, Metric
+from tokenwire.core.server.metric_table import ENGINE, METRICS, Metric
 from tokenwire.core.server.tally import Series, Snapshot, Tally, merged
 from tokenwire.core.tokens import EngineStatus
 
@@ -81,14 +82,17 @@ class Metrics(Observer):
             Series("tokenwire_http_replies", (protocol, str(status)), (count,))
             for (protocol, status), count in self._replies().items()
         )
-        totals = (*self._tally.series(), *replies)
-        return Snapshot(time.time(), totals, tuple(self._gauges()))
+        statuses = self._statuses()
+        engines = tuple(_figures(statuses))
+        totals = (*self._tally.series(), *replies, *(one for one in engines if not _is_gauge(one)))
+        sizes = (one for one in engines if _is_gauge(one))
+        return Snapshot(time.time(), totals, (*self._gauges(statuses), *sizes))
 
-    def _gauges(self) -> Iterator[Series]:
+    def _gauges(self, statuses: Mapping[str, EngineStatus]) -> Iterator[Series]:
         yield Series("tokenwire_workers", (), (1,))
         for model, running in self._running.items():
             yield Series("tokenwire_calls_running", (model,), (running,))
-        for model, status in self._statuses().items():
+        for model, status in statuses.items():
             yield Series("tokenwire_engine_ready", (model,), (float(status.ready),))
             yield Series("tokenwire_engine_running", (model,), (status.running,))
             yield Series("tokenwire_engine_waiting", (model,), (status.waiting,))
@@ -117,6 +121,18 @@ class Metrics(Observer):
         registry.register(_Shown((*totals, *gauges)))
         encode, content_type = choose_encoder(accept)
         return encode(registry), content_type
+
+
+def _figures(statuses: Mapping[str, EngineStatus]) -> Iterator[Series]:
+    """What engines count of themselves."""
+    for model, status in statuses.items():
+        for figure in known(status.figures):
+            labels = (model, figure.label) if FIGURES[figure.name].label else (model,)
+            yield Series(ENGINE + figure.name, labels, figure.values)
+
+
+def _is_gauge(series: Series) -> bool:
+    return METRICS[series.metric].kind == "gauge"
 
 
 @final

@@ -81,11 +81,25 @@ def test_readers_skip_fields_they_do_not_know(name: str) -> None:
     assert token_codec.decode_msgpack(packed, type(NEW[name])) == NEW[name]
 
 
-def test_samples_leave_no_field_at_its_default() -> None:
+def test_samples_leave_no_field_of_version_1_at_its_default() -> None:
     for name, value in NEW.items():
-        for field in msgspec.structs.fields(value):
+        for field in msgspec.structs.fields(OLD[name]):
             if field.name != "interface":
                 assert getattr(value, field.name) != field.default, f"{name}.{field.name}"
+
+
+def test_what_was_added_since_is_optional_and_passed_over() -> None:
+    figure = tokens.Figure("tokens", (3.0,), "generated")
+    fuller = msgspec.structs.replace(NEW["status"], figures=(figure,), about={"a": "b", "c": 1.5})
+    for name, value in NEW.items():
+        known = {field.name for field in msgspec.structs.fields(OLD[name])}
+        for field in msgspec.structs.fields(value):
+            assert field.name in known or not field.required, f"{name}.{field.name}"
+    packed, text = token_codec.encode_msgpack(fuller), token_codec.encode_json(fuller)
+    assert token_codec.decode_msgpack(packed, tokens.EngineStatus) == fuller
+    assert token_codec.decode_json(text, tokens.EngineStatus) == fuller
+    assert old_codec.decode_msgpack(packed, old.EngineStatus) == OLD["status"]
+    assert old_codec.decode_json(text, old.EngineStatus) == OLD["status"]
 
 
 def test_unknown_finish_is_other_with_its_name() -> None:

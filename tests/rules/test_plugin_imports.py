@@ -27,7 +27,7 @@ ALLOWED = {
     # tools for any tokenizer
     "byte_text",
     # tools for any engine
-    *("job_check", "job_log", "outlet", "progress", "threaded_engine", "waits"),
+    *("figures", "job_check", "job_log", "outlet", "progress", "threaded_engine", "waits"),
     # tools for whatever has a connection
     *("breaker", "resolve", "secrets"),
 }

@@ -33,6 +33,7 @@ def test_every_protocol_has_a_page_with_its_table(tables: ModuleType) -> None:
     drawn = {path.relative_to(ROOT / "docs").as_posix(): names for path, names, _ in tables.drawn()}
     assert "protocols" in drawn["protocols.md"]
     assert "dialects" in drawn["dialects.md"]
+    assert "metrics" in drawn["metrics.md"]
     for name, codec in tables.codecs(Host()).items():
         page = f"protocols/{tables.page(name)}.md"
         assert (ROOT / "docs" / page).is_file(), f"{name} has no page docs/{page}"

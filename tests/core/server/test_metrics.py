@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwire.core.events import Usage
+from tokenwire.core.figures import FIGURES, Histogram, known
 from tokenwire.core.ports.observer import ITL_BOUNDS, CallEnded, CallStarted
 from tokenwire.core.server.metric_files import STALE_S, MetricFiles
 from tokenwire.core.server.metric_table import METRICS
 from tokenwire.core.server.metrics import Metrics
 from tokenwire.core.server.tally import Series, Snapshot, Tally, merged
-from tokenwire.core.tokens import EngineCard, EngineStatus
+from tokenwire.core.tokens import EngineCard, EngineStatus, Figure
 
 STARTED = CallStarted("r", "chat", "m", "default", True, 100, 0.0)
 NO_ITL = (0,) * (len(ITL_BOUNDS) + 1)
@@ -150,3 +151,51 @@ def test_the_table_is_what_prometheus_takes():
         assert metric.help.endswith(".")
         assert list(metric.bounds) == sorted(metric.bounds)
         assert bool(metric.bounds) == (metric.kind == "histogram")
+
+
+def test_an_engines_own_figures_are_shown_by_model():
+    steps = Histogram("step_seconds")
+    steps.add(0.004)
+    steps.add(0.004, 2)
+    steps.add(9.0)
+    own = (
+        Figure("tokens", (5.0,), "generated"),
+        Figure("tokens", (2.0,), "prompt_cached"),
+        Figure("kv_used_bytes", (4096.0,)),
+        steps.figure(),
+        Figure("of_a_later_version", (1.0,)),
+        Figure("queue_seconds", (1.0, 2.0)),
+    )
+    status = EngineStatus(EngineCard("m", 256, 4096), figures=own)
+    metrics = Metrics(dict)
+    metrics.watch(lambda: {"m": status, "n": EngineStatus(EngineCard("n", 256, 4096))})
+    found = figures(metrics)
+    assert found['tokenwire_engine_tokens_total{model="m",source="generated"}'] == 5
+    assert found['tokenwire_engine_tokens_total{model="m",source="prompt_cached"}'] == 2
+    assert found['tokenwire_engine_kv_used_bytes{model="m"}'] == 4096
+    assert found['tokenwire_engine_step_seconds_bucket{le="0.005",model="m"}'] == 3
+    assert found['tokenwire_engine_step_seconds_bucket{le="2.5",model="m"}'] == 3
+    assert found['tokenwire_engine_step_seconds_count{model="m"}'] == 4
+    assert found['tokenwire_engine_step_seconds_sum{model="m"}'] == pytest.approx(9.012)
+    assert not any("later_version" in name or "engine_queue" in name for name in found)
+
+
+def test_figures_of_two_processes_add_up():
+    def snapshot(count):
+        metrics = Metrics(dict)
+        figure = Figure("steps", (count,))
+        metrics.watch(lambda: {"m": EngineStatus(EngineCard("m", 256, 99), figures=(figure,))})
+        return metrics.snapshot()
+
+    found = {series.metric: series for series in merged([snapshot(k).totals for k in (3.0, 4.0)])}
+    assert found["tokenwire_engine_steps"].values == (7.0,)
+
+
+def test_every_figure_of_the_list_is_a_metric_and_none_hides_another():
+    assert len(METRICS) == len({metric.name for metric in METRICS.values()})
+    for name, kind in FIGURES.items():
+        metric = METRICS["tokenwire_engine_" + name]
+        assert (metric.kind, metric.bounds) == (kind.kind, kind.bounds)
+        assert known([Figure(name, (0.0,) * kind.width)])
+        assert not known([Figure(name, (0.0,) * (kind.width + 1))])
+        assert list(kind.bounds) == sorted(kind.bounds)

@@ -246,11 +246,17 @@ class TestAdmin:
         assert row["name"] == "echo"
         assert row["owner"] == "tests"
 
+    def test_engines(self, client):
+        (engine,) = client.get("/engines").json()["engines"].items()
+        assert engine[0] == "m"
+        assert engine[1]["running"] == 2
+        assert engine[1]["kv_blocks_free"] == 5
+
     def test_openapi_lists_both_kinds_of_routes(self, client):
         paths = client.get("/openapi.json").json()["paths"]
         assert paths["/echo"]["post"]["summary"] == "Say what came"
         assert paths["/things/{thing}"]["get"]["parameters"][0]["name"] == "thing"
-        assert {"/health", "/alive", "/ready", "/metrics", "/plugins"} <= set(paths)
+        assert {"/health", "/alive", "/ready", "/metrics", "/engines", "/plugins"} <= set(paths)
         assert "/mock/scripts/{name}" not in paths
 
     def test_scripts_are_not_there_without_a_mock_model(self, client):
