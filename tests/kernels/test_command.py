@@ -1,4 +1,4 @@
-"""`tokenwire kernels`: what it lists, measures, refuses; and the check that catches wrong kernels."""
+"""`tokenwire kernels`: what it lists, measures, refuses; and the check, which catches mutants."""
 
 from __future__ import annotations
 
