@@ -75,7 +75,6 @@ class Board:
             return True
         while not self.kv.grow(seq, tokens):
             if self._is_coming(seq, tokens) or not self._yield_to(step, seq):
-                step.is_short = True
                 return False
         step.grown.append(seq)
         return True

@@ -185,7 +185,7 @@ class Scheduler:
                 end = step.end_of(seq, seq.computed)
                 if self._board.has_room(step, seq, end):
                     step.advance(seq, end)
-        if not (step.preempted or step.is_short) and self._board.waiting.items:
+        if not step.preempted and self._board.waiting.items:
             self._admission.admit(step)
         self._steps += 1
         return step.plan(self._steps)

@@ -17,7 +17,6 @@ class Step:
         "budget",
         "chunk",
         "grown",
-        "is_short",
         "ones",
         "preempted",
         "reserved",
@@ -35,8 +34,6 @@ class Step:
         self.rows: list[Row] = []
         self.grown: list[Sequence] = []
         self.preempted: list[Sequence] = []
-        self.is_short = False
-        """Somebody who runs got no room."""
         self.reserved: list[int] | None = None
         """Blocks a group that running sequences are expected to take; None: not counted yet."""
 

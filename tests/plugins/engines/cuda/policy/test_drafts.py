@@ -165,6 +165,14 @@ def test_an_id_in_place_of_a_right_draft_takes_the_rest_back() -> None:
     assert (row.start, row.count) == (8, 2)
 
 
+def test_drafts_go_with_the_blocks() -> None:
+    rig = Rig()
+    seq = ready(rig)
+    seq.drafts = foresee(seq, 2)
+    rig.scheduler.park(seq, keep=False)
+    assert seq.drafts == []
+
+
 def test_drafts_beside_a_preemption_say_the_same() -> None:
     rig = Rig(8)
     seqs = [rig.add([index] * 6, 16) for index in range(3)]

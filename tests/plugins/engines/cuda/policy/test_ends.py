@@ -95,6 +95,9 @@ def test_aborted_in_any_state_nothing_is_left(name: str, windows) -> None:
     rig.check()
     assert seq.state is State.OVER
     assert (rig.scheduler.running, rig.scheduler.waiting) == (0, 0)
+    board = rig.scheduler._board
+    assert not board.holders | board.parked
+    assert not board.promises._leaders
     rig.land()
     assert rig.scheduler.is_idle
     for pool in rig.kv.pools:

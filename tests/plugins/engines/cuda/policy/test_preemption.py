@@ -48,17 +48,29 @@ def test_what_it_said_is_kept_and_it_ends_as_if_alone() -> None:
 
 def test_nobody_is_admitted_in_a_step_in_which_somebody_gave_way() -> None:
     rig = Rig(6)
-    for index in range(2):
-        rig.add(fresh(index, 8), 12)
+    first, second = rig.add(fresh(0, 8), 12), rig.add(fresh(1, 8), 12)
     rig.step()
-    small = rig.add([5], 1)
-    rig.scheduler.park(small)
-    while not rig.scheduler.status().preemptions:
-        if rig.known[0].computed == rig.known[0].room:
-            rig.scheduler.unpark(small)
-        plan = rig.step()
-    assert small not in [row.seq for row in plan.rows]
-    assert small.state is State.WAITING
+    while not (first.computed == first.room and rig.kv.pools[0].available == 0):
+        rig.step()
+    urgent = rig.add([5], 1, priority=9)
+    plan = rig.step()
+    assert plan.preempted == (second,)
+    assert [row.seq for row in plan.rows] == [first]
+    assert urgent in [row.seq for row in rig.step().rows]
+
+
+@pytest.mark.parametrize("priority", [0, 9])
+def test_what_a_prompt_in_chunks_still_needs_is_kept_from_others(priority: int) -> None:
+    rig = Rig(9, max_batch_tokens=9)
+    first, second = rig.add(fresh(0, 11), 8), rig.add(fresh(1, 24), 3)
+    for _ in range(3):
+        rig.step()
+    assert (len(first.tables[0]), len(second.tables[0])) == (3, 4)
+    other = rig.add([5], 2, priority=priority)
+    assert [row.seq for row in rig.step().rows] == [first]
+    assert rig.kv.pools[0].available == 1
+    assert not other.was_admitted
+    rig.run()
 
 
 def test_the_preempted_one_is_the_next_to_be_admitted() -> None:

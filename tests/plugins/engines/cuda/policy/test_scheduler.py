@@ -320,8 +320,11 @@ def test_admission_looks_ahead() -> None:
 def test_one_that_is_alone_is_admitted_whatever_the_forecast() -> None:
     rig = Rig(12, eager=False)
     rig.scheduler.forecast.ratio = 1.0
-    rig.add(fresh(0, 8), 41)
-    assert len(rig.step().rows) == 1
+    lease = [rig.kv.pools[0].take(6)]
+    seq = rig.add(fresh(0, 8), 41)
+    assert len(rig.scheduler.schedule(0).rows) == 1
+    rig.scheduler.abort(seq)
+    rig.kv.release(lease)
 
 
 @pytest.mark.parametrize(("expected", "rows"), [(None, 1), (4, 2), (40, 1), (0, 2)])
