@@ -123,29 +123,28 @@ def _wide(keys: Tensor, scale: float) -> Tensor:
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, own: Tensor, scale: float, window: int) -> Tensor:
     """q [Hq, n, D]; own [n]: the place of each query's own key among the L keys."""
-    k, v = _repeated(k, q.shape[0]), _repeated(v, q.shape[0])
     length = k.shape[1]
-    whole = own.shape[0] == length and (not window or length <= window)
-    if own.shape[0] == 1 or whole:
-        return scaled_dot_product_attention(
-            q[None], k[None], v[None], is_causal=own.shape[0] > 1, scale=scale
-        )[0]
-    mask = ~_hidden(own, length, window)
-    return scaled_dot_product_attention(q[None], k[None], v[None], mask, scale=scale)[0]
+    if own.shape[0] == 1 or (own.shape[0] == length and (not window or length <= window)):
+        mask, causal = None, own.shape[0] > 1
+    else:
+        mask, causal = ~_hidden(own, length, window), False
+    return scaled_dot_product_attention(
+        q[None], k[None], v[None], mask, is_causal=causal, scale=scale, enable_gqa=True
+    )[0]
 
 
 def _sunk(
     q: Tensor, k: Tensor, v: Tensor, own: Tensor, scale: float, window: int, sinks: Tensor
 ) -> Tensor:
     """A sink is one more key of zeros whose score is the mask's, and whose value is zero."""
-    heads, dim = q.shape[0], q.shape[2]
-    k, v = _repeated(k, heads), _repeated(v, heads)
-    mask = torch.zeros(heads, own.shape[0], k.shape[1] + 1, dtype=q.dtype)
+    mask = torch.zeros(q.shape[0], own.shape[0], k.shape[1] + 1, dtype=q.dtype)
     mask[..., :-1].masked_fill_(_hidden(own, k.shape[1], window), NEVER)
     mask[..., -1] = sinks.to(q.dtype)[:, None]
-    none = torch.zeros(heads, 1, dim, dtype=q.dtype)
+    none = torch.zeros_like(k[:, :1])
     k, v = torch.cat((k, none), 1), torch.cat((v, none), 1)
-    return scaled_dot_product_attention(q[None], k[None], v[None], mask[None], scale=scale)[0]
+    return scaled_dot_product_attention(
+        q[None], k[None], v[None], mask[None], scale=scale, enable_gqa=True
+    )[0]
 
 
 def _capped(

@@ -7,12 +7,14 @@ whole vocabulary for top_p, and the noise of ids that were filtered out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
 from tokenwire.kernels.sample.reference import gumbel
 
-__all__ = ("likeliest", "sample")
+__all__ = ("drawn", "filtered_rows", "likeliest", "sample")
 
 NEVER = float("-inf")
 CHUNK = 256
@@ -34,18 +36,29 @@ def sample(
 ) -> Tensor:
     """See reference.sample."""
     ids = likeliest(logits)
+    for row, logprobs in filtered_rows(logits, temperature, top_k, top_p, min_p):
+        ids[row] = drawn(logprobs, seeds[row], positions[row])
+    return ids
+
+
+def filtered_rows(
+    logits: Tensor, temperature: Tensor, top_k: Tensor, top_p: Tensor, min_p: Tensor
+) -> Iterator[tuple[int, Tensor]]:
+    """The rows that are drawn and not greedy, each with its log probabilities [V]."""
     heats = temperature.tolist()
     rows = [row for row, heat in enumerate(heats) if heat]
-    if not rows:
-        return ids
-    counts, masses, least = top_k.tolist(), top_p.tolist(), min_p.tolist()
-    for row in rows:
-        scaled = _filtered(logits[row] / heats[row], counts[row], masses[row], least[row])
-        logprobs = torch.log_softmax(scaled, 0)
-        kept = (logprobs != NEVER).nonzero().flatten()
-        noise = gumbel(seeds[row], positions[row], kept)
-        ids[row] = kept[torch.argmax(logprobs[kept].double() + noise)]
-    return ids
+    if rows:
+        counts, masses, least = top_k.tolist(), top_p.tolist(), min_p.tolist()
+        for row in rows:
+            scaled = _filtered(logits[row] / heats[row], counts[row], masses[row], least[row])
+            yield row, torch.log_softmax(scaled, 0)
+
+
+def drawn(logprobs: Tensor, seed: Tensor, position: Tensor) -> Tensor:
+    """The id of the largest log probability plus noise."""
+    kept = (logprobs != NEVER).nonzero().flatten()
+    noise = gumbel(seed, position, kept)
+    return kept[torch.argmax(logprobs[kept].double() + noise)]
 
 
 def likeliest(logits: Tensor) -> Tensor:

@@ -55,15 +55,15 @@ def run(function, case, **options):
 
 @pytest.mark.parametrize(("op", "one"), EVERY)
 @pytest.mark.parametrize("block_size", [1, 16])
-@pytest.mark.parametrize("window", [0, 1, 7, 16, 200])
+@pytest.mark.parametrize("window", [0, 1, 7, 200])
 def test_lengths_blocks_and_windows(op, one, block_size: int, window: int) -> None:
     case = cases.made(shapes_of(op), block_size=block_size, window=window)
     check(case, run(function_of(one), case, window=window), window=window)
 
 
 @pytest.mark.parametrize(("op", "one"), EVERY)
-@pytest.mark.parametrize(("heads", "kv_heads"), [(1, 1), (3, 3), (6, 2), (9, 3), (8, 1), (5, 1)])
-@pytest.mark.parametrize("dim", [16, 24, 64, 128])
+@pytest.mark.parametrize(("heads", "kv_heads"), [(1, 1), (3, 3), (9, 3), (8, 1)])
+@pytest.mark.parametrize("dim", [16, 24, 128])
 def test_groups_and_head_dims(op, one, heads: int, kv_heads: int, dim: int) -> None:
     case = cases.made(shapes_of(op)[-4:], heads=heads, kv_heads=kv_heads, dim=dim)
     check(case, run(function_of(one, dim=dim), case))
