@@ -17,10 +17,12 @@ __all__ = ("Checkpoint",)
 class Checkpoint:
     """A Hugging Face model folder, or any folder with a tokenizer.json in it."""
 
-    __slots__ = ("folder",)
+    __slots__ = ("folder", "weights")
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, weights: Path | None = None) -> None:
         self.folder = folder
+        self.weights = weights or folder
+        """Where an engine finds them: the folder, or a file of its own."""
 
     @property
     def tokenizer_json(self) -> Path:

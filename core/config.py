@@ -135,7 +135,7 @@ class ModelConfig(Struct, frozen=True):
     chat_template: PluginUse | None = None
     parser: PluginUse | None = None
     checkpoint: str | None = None
-    """The model's folder; default: the tokenizer's."""
+    """The model's folder, or a GGUF file; default: the tokenizer's folder."""
     aliases: tuple[str, ...] = ()
     revision: str = ""
     context_length: int | None = None

@@ -15,6 +15,7 @@ from tokenwire.core.config import ModelConfig, PluginUse
 from tokenwire.core.dialect_names import NO_SIGNS, Signs, misfit, model_types, pick
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
+from tokenwire.core.gguf_checkpoint import checkpoint_at
 from tokenwire.core.host import Host
 from tokenwire.core.jobs import JobBuilder
 from tokenwire.core.ports.dialect import Dialect, ParserMaker, Template
@@ -150,7 +151,7 @@ def _dialect(
 def _checkpoint(config: ModelConfig) -> Checkpoint | None:
     """The folder named, or the one that the tokenizer's file lies in."""
     if config.checkpoint is not None:
-        return Checkpoint(Path(config.checkpoint))
+        return checkpoint_at(Path(config.checkpoint))
     path = config.tokenizer.settings.get("path") if config.tokenizer else None
     return Checkpoint(Path(path).parent) if isinstance(path, str) else None
 

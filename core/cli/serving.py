@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from tokenwire.core.config import Config, ModelConfig, PluginUse
 from tokenwire.core.config_check import check
 from tokenwire.core.config_file import load, overlay
 from tokenwire.core.errors import ConfigError, PluginError
+from tokenwire.core.gguf_checkpoint import is_gguf
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 from tokenwire.core.settings import Place
 
-__all__ = ("add", "choose", "default_config", "host_of", "misfits")
+__all__ = ("add", "choose", "default_config", "host_of", "misfits", "named_models")
 
 SMOLLM2 = Path("models/smollm2/tokenizer.json")
 
@@ -27,7 +29,7 @@ def add(app: App, shell: Shell) -> None:
 
     @app.command
     def serve(
-        *,
+        *models: Path,
         config: Path | None = None,
         mock: bool = False,
         host: str | None = None,
@@ -37,9 +39,13 @@ def add(app: App, shell: Shell) -> None:
 
         Parameters
         ----------
+        models
+            Folders of models, as Hugging Face has them, or GGUF files: served by the engine `cuda`
+            under their names, without a configuration file.
         config
-            A YAML or TOML file. Without one: the model `mock`, and `smollm2` where
-            models/smollm2/tokenizer.json is (see `tokenwire fetch smollm2`), on the mock engine.
+            A YAML or TOML file. Without one, and without models: the model `mock`, and `smollm2`
+            where models/smollm2/tokenizer.json is (see `tokenwire fetch smollm2`), on the mock
+            engine.
         mock
             Serve every model on the mock engine, with its own tokenizer and template.
         host
@@ -49,7 +55,9 @@ def add(app: App, shell: Shell) -> None:
         """
         from tokenwire.core.server.lifecycle import run
 
-        chosen = choose(config, shell, mock=mock, host=host, port=port)
+        if models and config is not None:
+            raise ConfigError("serve: wanted models or --config, got both")
+        chosen = choose(config, shell, mock=mock, host=host, port=port, models=models)
         refuse_public_mock(chosen, _host_file(config if host is None else None, shell))
         return run(chosen)
 
@@ -96,11 +104,13 @@ def choose(
     mock: bool = False,
     host: str | None = None,
     port: int | None = None,
+    models: Sequence[Path] = (),
 ) -> Config:
-    """What to serve: the file (or the default), under the environment, under the options; over the
-    mock where it or `mock` says so. Raises ConfigError."""
+    """What to serve: the file (or `models`, or the default), under the environment, under the
+    options; over the mock where it or `mock` says so. Raises ConfigError."""
     if file is None:
-        config = overlay(default_config(Path()), shell.environ)
+        chosen = named_models(models) if models else default_config(Path())
+        config = overlay(chosen, shell.environ)
     else:
         config = load(file, environ=shell.environ)
     config = _with_options(config, host, port)
@@ -121,6 +131,26 @@ def default_config(folder: Path) -> Config:
     if path.is_file():
         tokenizer = PluginUse("hf", {"path": str(path)})
         models.append(ModelConfig("smollm2", mock, tokenizer, checkpoint=str(path.parent)))
+    return Config(models=tuple(models))
+
+
+def named_models(paths: Sequence[Path]) -> Config:
+    """Each path's model, under the name of its folder or file. Raises ConfigError."""
+    models = []
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(f"serve {path}: wanted a model's folder or a GGUF file, got nothing")
+        if path.is_file() and not is_gguf(path):
+            raise ConfigError(
+                f"serve {path}: wanted a model's folder or a GGUF file: a configuration file goes "
+                "after --config"
+            )
+        name = path.stem if is_gguf(path) else path.resolve().name
+        models.append(ModelConfig(name, PluginUse("cuda"), checkpoint=str(path)))
+    names = [model.name for model in models]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"serve: two models are called {name!r}: give them names in a file")
     return Config(models=tuple(models))
 
 

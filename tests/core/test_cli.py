@@ -457,6 +457,35 @@ def test_serve_without_a_file_serves_mock_and_what_was_fetched(run, served, tmp_
     assert default_config(tmp_path / "none") == Config(models=(mock,))
 
 
+def test_serve_takes_models_by_their_paths(run, served, tmp_path):
+    folder, file = tmp_path / "qwen3", tmp_path / "smol.gguf"
+    folder.mkdir()
+    file.write_text("")
+    assert run("serve", folder, file, "--port", "0") == (0, "", "")
+    assert [(it.name, it.engine.plugin, it.checkpoint) for it in served[0].models] == [
+        ("qwen3", "cuda", str(folder)),
+        ("smol", "cuda", str(file)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["none"], "wanted a model's folder or a GGUF file, got nothing"),
+        (["config.yaml"], "a configuration file goes after --config"),
+        (["a/m", "b/m"], "two models are called 'm'"),
+        (["a/m", "--config", "config.yaml"], "wanted models or --config, got both"),
+    ],
+)
+def test_paths_that_name_no_model_are_refused(run, tmp_path, names, message):
+    for name in ("a/m", "b/m"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "config.yaml").write_text("")
+    code, _, err = run("serve", *(n if n.startswith("--") else tmp_path / n for n in names))
+    assert code == 2
+    assert message in err
+
+
 def test_options_come_over_the_environment_over_the_file(run, served, written, monkeypatch):
     monkeypatch.setenv("TOKENWIRE_SERVER_PORT", "2")
     monkeypatch.setenv("TOKENWIRE_SERVER_HOST", "::1")

@@ -200,7 +200,7 @@ def _path(settings: CudaSettings, services: Services) -> Path:
         raise ConfigError(
             f"engine cuda: model {services.model!r} has no checkpoint: set `path` to its folder"
         )
-    return services.checkpoint.folder
+    return services.checkpoint.weights
 
 
 def _dtype(settings: CudaSettings, config: ModelConfig, device: str) -> torch.dtype:
