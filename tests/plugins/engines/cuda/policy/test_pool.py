@@ -195,6 +195,8 @@ def test_pins_take_half_the_pool_at_most() -> None:
     pool.pin(taken, 10)
     pool.release(taken)
     assert len(pool._pinned) == 2
+    pool.take(2)
+    assert set(pool._ttls) == set(pool._pinned)
     check_pool(pool)
 
 

@@ -290,11 +290,12 @@ def test_a_pinned_prompt_outlives_younger_ones(ttl: int | None, is_kept: bool) -
 
 
 def test_a_pin_of_more_than_was_computed_pins_what_was() -> None:
-    rig = Rig(6, max_batch_tokens=4)
+    rig = Rig(6, max_batch_tokens=6)
     seq = rig.add(9, 1, pins=(KvPin(8, 50),))
     rig.step()
+    assert len(seq.tables[0]) == 2
     rig.scheduler.abort(seq)
-    assert len(rig.kv.pools[0]._pinned) == 1
+    assert len(rig.kv.pools[0]._pinned) == len(rig.kv.pools[0]._ttls) == 1
 
 
 def test_a_lease_keeps_blocks_after_their_sequence() -> None:
@@ -309,6 +310,19 @@ def test_a_lease_keeps_blocks_after_their_sequence() -> None:
     rig.kv.release(lease)
     rig.check()
     assert rig.kv.pools[0].protected == 0
+
+
+def test_idle_blocks_of_a_hit_are_not_counted_as_room_for_the_rest() -> None:
+    rig = Rig(4)
+    rig.add(9, 1)
+    rig.run()
+    lease = [rig.kv.pools[0].take(2)]
+    assert rig.kv.pools[0].evictable == 2
+    seq = rig.add([*range(8), *([50] * 5)], 1)
+    assert rig.scheduler.schedule(0).rows == ()
+    rig.kv.release(lease)
+    rig.run()
+    assert seq.cached_tokens == 8
 
 
 def test_a_lease_that_fills_the_pool_lets_others_wait_and_not_fail() -> None:

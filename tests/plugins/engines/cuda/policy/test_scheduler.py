@@ -317,6 +317,26 @@ def test_admission_looks_ahead() -> None:
     assert rig.scheduler.status().preemptions == 0
 
 
+def test_those_admitted_in_the_same_step_are_counted() -> None:
+    rig = Rig(30, eager=False)
+    rig.scheduler.forecast.ratio = 1.0
+    for index in range(3):
+        rig.add(fresh(index, 8), 40)
+    assert len(rig.step().rows) == 2
+
+
+def test_those_that_resume_in_the_same_step_are_counted() -> None:
+    rig = Rig(40, eager=False)
+    rig.scheduler.forecast.ratio = 1.0
+    holder = rig.add(fresh(0, 8), 40, order=3)
+    rig.step()
+    rig.scheduler.park(holder)
+    for order in (1, 2, 4):
+        rig.add(fresh(order, 8), 40, order=order)
+    rig.scheduler.unpark(holder)
+    assert {row.seq.order for row in rig.step().rows} == {1, 2, 3}
+
+
 def test_one_that_is_alone_is_admitted_whatever_the_forecast() -> None:
     rig = Rig(12, eager=False)
     rig.scheduler.forecast.ratio = 1.0
