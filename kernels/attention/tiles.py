@@ -62,7 +62,7 @@ def attention_finish(acc, peak, total, sinks, head, row_ok, v_scale, SINKS: tl.c
     return acc * gain[:, None], lse
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_stride", "window"])
 def attention_prefill_kernel(
     q, k_cache, v_cache, out, lse, cu_q, kv_lens, table, sinks,
     q_token, q_head, out_token, out_head, block_stride, token_stride, head_stride, table_stride,
@@ -111,7 +111,7 @@ def attention_prefill_kernel(
             tl.store(lse + token * heads + head, sums * 0.6931471805599453, mask=row_ok)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["table_stride", "splits", "window"])
 def attention_decode_kernel(
     q, k_cache, v_cache, out, parts, part_lse, kv_lens, table, sinks,
     q_token, q_head, out_token, out_head, block_stride, token_stride, head_stride, table_stride,
@@ -165,7 +165,7 @@ def attention_decode_kernel(
             tl.store(to, result.to(out.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["splits", "window"])
 def attention_merge_kernel(
     out, parts, part_lse, kv_lens, sinks, out_token, out_head, heads, splits, window,
     HEAD: tl.constexpr, WIDTH: tl.constexpr, SPLIT: tl.constexpr, WINDOW: tl.constexpr,

@@ -13,6 +13,8 @@ from tokenwire.kernels.aot.specialisation import Specialisation, meta
 __all__ = ("SPECIALISATIONS", "penalties")
 
 BLOCK = 1024
+LENGTHS = ["prompt_stride", "output_stride", "prompt_length", "output_length"]
+"""They change from step to step: a kernel for each would be compiled anew."""
 
 
 @triton.jit
@@ -31,7 +33,7 @@ def seen_ids(
     return id, id < vocabulary, in_output
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def penalties_count_kernel(
     prompt, output, marks, counts, prompt_stride, output_stride, prompt_length, output_length,
     vocabulary, BLOCK: tl.constexpr,
@@ -46,7 +48,7 @@ def penalties_count_kernel(
     tl.atomic_add(counts + row * vocabulary + id, one, mask=there & in_output)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=LENGTHS)
 def penalties_apply_kernel(
     logits, prompt, output, marks, counts, repetition, frequency, presence, row_stride,
     prompt_stride, output_stride, prompt_length, output_length, vocabulary, BLOCK: tl.constexpr,
