@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.load.gguf_config import config_fields, tensor_names
+from tokenwire.plugins.engines.cuda.load.gguf_file import GgufFile
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import parse_config
@@ -44,27 +46,25 @@ class GgufSource(Source):
     """The file is mapped into memory and never written."""
 
     def __init__(self, file: Path) -> None:
-        reader = _reader(file)
-        fields = {name: field.contents() for name, field in reader.fields.items()}
-        self._file = str(file)
-        self._tensors: dict[str, Any] = {}
-        self._entries: dict[str, Entry] = {}
-        raw = {tensor.name: tensor for tensor in reader.tensors}
-        architecture = str(fields.get("general.architecture"))
-        document = config_fields(fields, raw, self._file)
+        _want_package(file)
+        self._mapped = GgufFile(file)
+        raw = {tensor.name: tensor for tensor in self._mapped.tensors}
+        architecture = str(self._mapped.fields.get("general.architecture"))
+        document = config_fields(self._mapped.fields, raw, str(file))
         embedding = raw.get("token_embd.weight")
         if embedding is None:
             raise ConfigError(f"{file}: wanted the tensor 'token_embd.weight', it is not there")
-        document["vocab_size"] = int(embedding.shape[1])
+        document["vocab_size"] = embedding.shape[0]
         self._permuted = architecture == "llama"
         divisors = raw.pop(DIVISORS, None)
-        self.config = _config(document, self._file, architecture, divisors)
-        for name, ours in tensor_names(architecture, raw).items():
-            tensor = raw[name]
-            shape = tuple(int(size) for size in reversed(tensor.shape))
-            kind = tensor.tensor_type.name
-            self._entries[ours] = Entry(self._file, shape, kind, int(tensor.n_bytes), name)
-            self._tensors[ours] = tensor
+        listed = None if divisors is None else self._mapped.raw(divisors).view("float32")
+        self.config = _config(document, str(file), architecture, listed)
+        names = tensor_names(architecture, raw)
+        self._tensors = {ours: raw[name] for name, ours in names.items()}
+        self._entries = {
+            ours: Entry(str(file), tensor.shape, tensor.kind, tensor.bytes, tensor.name)
+            for ours, tensor in self._tensors.items()
+        }
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -72,25 +72,16 @@ class GgufSource(Source):
 
     def read(self, name: str) -> Tensor:
         entry = self._entries[name]
-        values = _values(self._tensors[name], entry)
+        values = _values(self._mapped.raw(self._tensors[name]), entry)
         if self._permuted and (QUERY in name or KEY in name):
             heads = self.config.heads if QUERY in name else self.config.kv_heads
             values = _unpermuted(values, heads)
         return values
 
 
-def _reader(file: Path) -> Any:
-    try:
-        from gguf import GGUFReader
-    except ImportError as error:
-        raise ConfigError(f"{file}: wanted the package gguf, to read it: {error}") from error
-    try:
-        return GGUFReader(file)
-    except (ValueError, IndexError, KeyError, OSError) as error:
-        raise ConfigError(
-            f"{file}: wanted a whole GGUF file, and it cannot be read ({error}): "
-            "it may be cut short; copy or download it again"
-        ) from error
+def _want_package(file: Path) -> None:
+    if find_spec("gguf") is None:
+        raise ConfigError(f"{file}: wanted the package gguf, to dequantise it: pip install gguf")
 
 
 def _config(
@@ -101,25 +92,25 @@ def _config(
         # Why: in this format the 1 that is added to norms' weights is in them already.
         config = msgspec.structs.replace(config, norm_offset=0.0)
     if divisors is not None:
-        listed = tuple(float(each) for each in divisors.data.ravel())
+        listed = tuple(float(each) for each in divisors)
         ropes = tuple(msgspec.structs.replace(rope, divisors=listed) for rope in config.ropes)
         config = msgspec.structs.replace(config, ropes=ropes)
     return config
 
 
-def _values(tensor: Any, entry: Entry) -> Tensor:
-    from gguf import dequantize
+def _values(raw: Any, entry: Entry) -> Tensor:
+    """`raw`: see GgufFile."""
+    from gguf import GGMLQuantizationType, dequantize
 
     if entry.kind == "BF16":
-        raw = torch.from_numpy(tensor.data.copy())
-        return raw.view(torch.bfloat16).view(entry.shape)
+        return torch.from_numpy(raw.copy()).view(torch.bfloat16).view(entry.shape)
     try:
-        values = dequantize(tensor.data, tensor.tensor_type)
+        values = dequantize(raw, GGMLQuantizationType[entry.kind])
     except NotImplementedError as error:
         raise ConfigError(
             f"{entry.file}: tensor {entry.key!r}: no way to dequantise {entry.kind}: {error}"
         ) from error
-    if not values.flags.writeable:
+    if not values.flags.writeable:  # Why: torch warns of memory that it could not write to.
         values = values.copy()
     return torch.from_numpy(values).view(entry.shape)
 

@@ -1,4 +1,4 @@
-"""What holds for every network: it reads nothing back, alters no weight, and takes long contexts."""
+"""What holds for every network: it reads nothing back, alters no weight, serves what it is told."""
 
 from __future__ import annotations
 
