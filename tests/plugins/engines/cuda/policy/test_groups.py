@@ -57,6 +57,23 @@ def accepts(window: int, there: set[int], boundary: int, size: int) -> bool:
     return set(range(first, boundary)) <= there
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        ([(3, {4}), (0, {0, 1})], 0),
+        ([(3, {1, 4}), (0, {0, 1, 2})], 2),
+        ([(9, {3, 4}), (3, {2, 4}), (0, {0, 1, 2, 3, 4})], 5),
+        ([(9, {0, 1, 4}), (3, {1, 2, 3})], 2),
+        ([(1, set()), (0, {0, 1, 2})], 3),
+    ],
+)
+def test_groups_are_asked_again_when_one_asks_for_less(
+    found: list[tuple[int, set[int]]], wanted: int
+) -> None:
+    searches = [(window, there.__contains__) for window, there in found]
+    assert groups.common_hit(searches, 5, 4) == wanted
+
+
 @given(
     found=st.lists(
         st.tuples(st.sampled_from([0, 1, 3, 5, 9]), st.sets(st.integers(0, 7))),
