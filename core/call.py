@@ -27,6 +27,8 @@ __all__ = (
     "CacheMarker",
     "Call",
     "Count",
+    "Embed",
+    "Embedded",
     "GetModel",
     "Hints",
     "Identity",
@@ -224,6 +226,31 @@ class Count(Struct, frozen=True, tag="count"):
     call: Call
 
 
+class Embed(Struct, frozen=True, tag="embed"):
+    """What are the vectors of these texts? One an input, in their order."""
+
+    model: str
+    inputs: tuple[RawPrompt, ...]
+    """`begin`: put around a text what the tokenizer puts around a whole one."""
+    dimensions: int | None = None
+    """Keep only so many of a vector's first numbers, made to length 1 again. None: all of them."""
+    first_tokens: int | None = None
+    """Of a longer input only so many of its first tokens; -1: as many as fit."""
+    identity: Identity = Identity()
+    hints: Hints = Hints()
+    ignored: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Both as in `Call`."""
+
+
+class Embedded(Struct, frozen=True):
+    """`model` as it is served; `prompt_tokens` of all inputs."""
+
+    model: str
+    vectors: tuple[tuple[float, ...], ...]
+    prompt_tokens: int
+
+
 class ModelInfo(Struct, frozen=True):
     """What a list of models says of one."""
 
@@ -238,6 +265,7 @@ Query: TypeAlias = (
     ListModels
     | GetModel
     | Count
+    | Embed
     | Tokenize
     | Detokenize
     | Render
@@ -249,6 +277,7 @@ QueryResult: TypeAlias = (
     tuple[ModelInfo, ...]
     | ModelInfo
     | int
+    | Embedded
     | Tokenized
     | Detokenized
     | RenderedCall

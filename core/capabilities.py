@@ -30,7 +30,7 @@ def use_of(rule: FieldRule, card: EngineCard | None, powers: DialectPowers) -> F
 def capabilities_of(
     model: ServedModel, aliases: Iterable[str], codecs: Iterable[Codec]
 ) -> ModelCapabilities:
-    """Protocols whose codec has no table are left out."""
+    """Protocols are left out whose codec has no table, or that ask what the engine does not do."""
     dispatcher = model.dispatcher
     card = None if dispatcher is None else dispatcher.card
     dialect, why = model.dialect
@@ -48,6 +48,6 @@ def capabilities_of(
         protocols={
             codec.name: tuple(use_of(rule, card, powers) for rule in codec.fields)
             for codec in codecs
-            if codec.fields
+            if codec.fields and (card is None or codec.task is None or codec.task in card.tasks)
         },
     )

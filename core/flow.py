@@ -18,9 +18,10 @@ from msgspec.structs import replace
 from tokenwire.core.answer_key import answer_key
 from tokenwire.core.answer_record import relabel
 from tokenwire.core.answers import AnswerCache
-from tokenwire.core.call import Call, Identity
+from tokenwire.core.call import Call, Embed, Identity
 from tokenwire.core.config import MediaConfig
 from tokenwire.core.detached import Detached
+from tokenwire.core.embedding import Embeddings
 from tokenwire.core.errors import CallError, ErrorKind, RequestError, ServiceError
 from tokenwire.core.exchange import ClientGone, Exchange
 from tokenwire.core.lookups import Lookups
@@ -82,6 +83,7 @@ class Flow:
         keys = keys or Keyring([token_bytes(32)])
         self._settings = settings or RunSettings()
         self._performer = Performer(observers, self._settings, shelf)
+        self._embeddings = Embeddings(self._models, observers, self._settings)
         self._detached: Detached | None = None
         if shelf is not None:
             self._detached = Detached(shelf, max_background, self._settings.keepalive_s)
@@ -144,7 +146,7 @@ class Flow:
         if isinstance(asked, GetStored) and asked.stream and self._detached is not None:
             await self._detached.lookups.follow(asked, identity, exchange, codec.answer)
             return
-        if not isinstance(asked, Call):
+        if not isinstance(asked, Call | Embed):
             result = await self._lookups.answer(asked, identity, stamp)
             head = {IGNORED_HEADER: listed(unread)} if unread else {}
             await _reply(exchange, codec.answer(asked, result), stamp.id, head)
@@ -155,8 +157,15 @@ class Flow:
             user=own.user if own.user is not None else identity.user,
             session=own.session if own.session is not None else identity.session,
         )
-        call = replace(asked, identity=identity, ignored=(*asked.ignored, *unread))
+        ignored = (*asked.ignored, *unread)
         try:
+            if isinstance(asked, Embed):
+                embed = replace(asked, identity=identity, ignored=ignored)
+                vectors = await self._embeddings.answer(embed, exchange, stamp, codec.name)
+                head = {IGNORED_HEADER: listed(ignored)} if ignored else {}
+                await _reply(exchange, codec.answer(embed, vectors), stamp.id, head)
+                return
+            call = replace(asked, identity=identity, ignored=ignored)
             await self._run(codec, call, request, exchange, stamp)
         except RequestError as error:
             # Why: what is wrong for the model has the call's names, which are no protocol's.
@@ -197,7 +206,7 @@ class Flow:
         if call.needs:
             call = await self._needs.meet(call, model)
         call = model.shown(call, codec.words)
-        card = model.engine().card
+        card = model.able("generate").card
         name, tail = await self._script(request, model)
         if name:
             call = replace(call, annotations={**call.annotations, "script": name})

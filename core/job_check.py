@@ -60,7 +60,12 @@ def refusal(job: TokenJob, card: EngineCard) -> Finish | None:
     wrong = _out_of_range(job, card)
     if wrong:
         return refused(wrong)
-    if len(job.prompt) >= card.context_length:
+    if job.task != "generate" and len(job.prompt) > card.context_length:
+        return refused(
+            f"{len(job.prompt)} prompt tokens, and a context of {card.context_length}",
+            FinishCause.CONTEXT_LENGTH,
+        )
+    if job.task == "generate" and len(job.prompt) >= card.context_length:
         return refused(
             f"{len(job.prompt)} prompt tokens leave no room in a context of {card.context_length}",
             FinishCause.CONTEXT_LENGTH,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tokenwire.core.call import (
     Call,
     Count,
+    Embed,
     GetModel,
     Identity,
     ListModels,
@@ -85,6 +86,8 @@ class Lookups:
                 return parse(query, self._models.find, self._keys)
             case Capabilities():
                 return self._capabilities(query)
+            case Embed():
+                raise TypeError("an engine answers this, by way of Embeddings")
             case _:
                 if self._stored is None:
                     raise RequestError("nothing is stored here", kind=ErrorKind.NOT_FOUND)

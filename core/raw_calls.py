@@ -7,12 +7,13 @@ prompts of a call are as many jobs, whose answers come as one. Knows no protocol
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Final, final
 
 from msgspec.structs import replace
 
 from tokenwire.core import seeds
-from tokenwire.core.call import Call
+from tokenwire.core.call import Call, RawPrompt
 from tokenwire.core.decoder import Decoder, DecoderSetup
 from tokenwire.core.detokenizer import PieceTable
 from tokenwire.core.echo import Echo
@@ -126,6 +127,22 @@ class RawCalls:
         raw = self.texts.bare(text, parse_special=parse_special)
         (ids,) = await self._encoded([(raw.text, raw.shields)])
         return self.texts.around(ids) if add_special else ids
+
+    async def whole(self, prompts: Sequence[RawPrompt], most: int | None) -> list[TokenIds]:
+        """Each prompt as a text that is over: nothing is generated behind it. Of longer ones the
+        first `most` tokens. Raises RequestError for ids that are none of the model's."""
+        for raw in prompts:
+            if raw.ids is not None:
+                self.texts.check(raw.ids, "prompt")
+        bare = [self.texts.bare(raw.text) for raw in prompts if raw.ids is None]
+        ids = iter(await self._encoded([(each.text, each.shields) for each in bare]))
+        return [self._whole(raw, ids, most) for raw in prompts]
+
+    def _whole(self, raw: RawPrompt, ids: Iterator[TokenIds], most: int | None) -> TokenIds:
+        if raw.ids is not None:
+            return TokenIds(raw.ids[:most])
+        own = next(ids)
+        return self.texts.around(own, most) if raw.begin else TokenIds(own[:most])
 
     async def _encoded(self, work: list[tuple[str, Shields]]) -> list[TokenIds]:
         """Long text in a thread that lets the loop run."""

@@ -115,9 +115,12 @@ class RawPrompts:
         except KeyError as error:
             raise RequestError(f"prompt: {error.args[0]}", param="prompt") from None
 
-    def around(self, ids: TokenIds) -> TokenIds:
-        """With what the tokenizer puts around a text, its end included."""
-        return TokenIds((*self._begun(ids), *self._tokenizer.vocabulary.end_ids))
+    def around(self, ids: TokenIds, most: int | None = None) -> TokenIds:
+        """With what the tokenizer puts around a text, its end included; `most`: what is cut off,
+        where it is longer, is the end of the text itself."""
+        begun, end = self._begun(ids), self._tokenizer.vocabulary.end_ids
+        room = None if most is None else max(most - len(end), 0)
+        return TokenIds((*begun[:room], *end)[:most])
 
     def _begun(self, ids: TokenIds) -> TokenIds:
         # Why not twice: a client that may write the first token has perhaps done so.

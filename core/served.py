@@ -10,7 +10,7 @@ from typing import Literal, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenwire.core.call import Call, ModelInfo
+from tokenwire.core.call import Call, Embed, ModelInfo
 from tokenwire.core.choice_ids import ChoiceDecoder
 from tokenwire.core.continuation import Continuation
 from tokenwire.core.decoder import Decoder, DecoderSetup
@@ -120,7 +120,20 @@ class ServedModel:
             raise _not_ready(self.name, self.problem)
         return self.dispatcher
 
-    def check(self, call: Call) -> None:
+    def able(self, task: Literal["generate", "embed"]) -> Dispatcher:
+        """`engine`, of a model whose engine does this. Raises RequestError where it does not."""
+        dispatcher = self.engine()
+        tasks = dispatcher.card.tasks
+        if task not in tasks:
+            what = "makes vectors, and no text" if tasks == ("embed",) else "makes no vectors"
+            raise RequestError(
+                f"model {self.name!r} {what}: its engine does {', '.join(tasks)}, not {task}",
+                param="model",
+                code="unsupported_task",
+            )
+        return dispatcher
+
+    def check(self, call: Call | Embed) -> None:
         """Does with fields that the protocol does not read what `parse.unknown_fields` says."""
         if not call.unknown or self._unknown_fields == "keep":
             return

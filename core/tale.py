@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import final
 
+from tokenwire.core.events import Usage
 from tokenwire.core.ports.observer import CallEnded, CallStarted, Observer
 from tokenwire.core.stream import AnswerStream
 
@@ -42,6 +43,25 @@ class Tale:
             itl_counts=tuple(stream.itl_counts),
             itl_sum_s=stream.itl_sum,
             cached_answer=is_cached,
+        )
+        self._tell(lambda observer: observer.call_ended(ended))
+
+    def end_without_stream(
+        self, usage: Usage, computed_tokens: int, outcome: str, status: int, now: float
+    ) -> None:
+        """Of a call whose answer was no stream of events."""
+        started = self._started
+        ended = CallEnded(
+            request_id=started.request_id,
+            protocol=started.protocol,
+            model=started.model,
+            tenant=started.tenant,
+            outcome=outcome,
+            status=status,
+            usage=usage,
+            computed_tokens=computed_tokens,
+            ttft_s=None,
+            duration_s=now - started.time,
         )
         self._tell(lambda observer: observer.call_ended(ended))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tokenwire.core.call import Call, Query, QueryResult
 from tokenwire.core.errors import CallError
@@ -129,6 +129,8 @@ class Codec(ABC):
     fields: ClassVar[tuple[FieldRule, ...]] = ()
     """What becomes of each field of a request: the protocol's capability table, all of it."""
 
+    task: ClassVar[Literal["generate", "embed"] | None] = "generate"
+    """What its requests ask of an engine; None: nothing."""
     words: ClassVar[Mapping[str, str]] = {}
     """What of a call an engine could not use -> the name of its field on this wire."""
 

@@ -156,6 +156,8 @@ def world() -> Iterator[World]:
         model("lacks", dialect="hermes", settings=lacks),
         model("gaps", tokenizer=PluginUse("gaps")),
         model("begins", tokenizer=PluginUse("begins")),
+        model("e", tokenizer=PluginUse("begins"), settings={"tasks": ["embed"]}),
+        model("e2", settings={"tasks": ["embed"], "embedding_size": 8}),
         observers=[told],
         kind="tokenizers",
         plugins=[

@@ -47,6 +47,8 @@ def make_card(
         hash_root=root.hex() if settings.kv_blocks else "",
         adapters=adapters,
         media=MediaProcessor(*settings.media.split("@", 1)) if settings.media else None,
+        tasks=settings.tasks,
+        embedding_size=settings.embedding_size if "embed" in settings.tasks else None,
         capabilities=tuple(each for each in CAN if each not in lacks),
         credit_cap=settings.credit_cap,
     )

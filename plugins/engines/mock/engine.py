@@ -36,6 +36,7 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.core.waits import Alarm, within
 from tokenwire.plugins.engines.mock.choice import fault
+from tokenwire.plugins.engines.mock.embedding import embedded
 from tokenwire.plugins.engines.mock.faults import Faults
 from tokenwire.plugins.engines.mock.feed import BlockFeed
 from tokenwire.plugins.engines.mock.intake import Intake
@@ -179,6 +180,9 @@ class MockEngine(Engine):
         return None
 
     def _take(self, job: TokenJob) -> None:
+        if job.task == "embed":
+            self._out += embedded(job, self._settings.embedding_size)
+            return
         state = self._jobs[job.job] = self._intake.take(job)
         for sequence in state.sequences:
             if sequence.choice.finish is None:

@@ -42,6 +42,11 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     block_size: Size = 16
     """Tokens a block."""
     credit_cap: Size = 1024
+    tasks: tuple[Literal["generate", "embed"], ...] = ("generate",)
+    """What it takes jobs for. To "embed" it answers at once, with a vector of length 1 that is
+    made from the prompt's ids alone: prompts that share ids have vectors that are close."""
+    embedding_size: Size = 64
+    """Numbers in a vector."""
     adapters: tuple[str, ...] = ()
     """LoRA adapters that it pretends to have: "NAME" or "NAME@REVISION"."""
     media: str = ""
@@ -60,6 +65,8 @@ class MockSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How long it then stays away."""
 
     def __post_init__(self) -> None:
+        if not self.tasks:
+            raise ValueError("tasks: wanted generate, embed or both, got none")
         if self.media and "@" not in self.media:
             raise ValueError(f"media: wanted NAME@REVISION, got {self.media[:64]!r}")
         for name in self.without:

@@ -27,6 +27,7 @@ class QueryCodec(Codec):
     """A codec whose decode gives queries only."""
 
     error_body = ErrorBody
+    task = None
 
     def reply(self, call: object, stamp: Stamp) -> Reply:
         raise NotImplementedError(f"{self.name} gives queries only")

@@ -17,6 +17,8 @@ from tokenwire.plugins.protocols.chat_completions.codec import ChatCompletions
 from tokenwire.plugins.protocols.completions import schema as completions_schema
 from tokenwire.plugins.protocols.completions.codec import Completions
 from tokenwire.plugins.protocols.completions.encode import FINISH_REASONS as COMPLETION_REASONS
+from tokenwire.plugins.protocols.embeddings import schema as embeddings_schema
+from tokenwire.plugins.protocols.embeddings.codec import EmbeddingsCodec
 from tokenwire.plugins.protocols.messages import schema as messages_schema
 from tokenwire.plugins.protocols.messages.codec import MessagesCodec
 from tokenwire.plugins.protocols.messages.shapes import STOP_REASONS
@@ -50,7 +52,12 @@ def table(page, title):
 
 @pytest.mark.parametrize(
     ("page", "codec"),
-    [("messages", MESSAGES), ("chat_completions", CHAT), ("completions", Completions())],
+    [
+        ("messages", MESSAGES),
+        ("chat_completions", CHAT),
+        ("completions", Completions()),
+        ("embeddings", EmbeddingsCodec()),
+    ],
 )
 def test_the_table_of_fields_is_the_codecs(page, codec):
     said = {row[0]: row[1] for row in rows(page, "Fields")}
@@ -63,6 +70,7 @@ def test_the_table_of_fields_is_the_codecs(page, codec):
         (MESSAGES, messages_schema.Body.__struct_fields__),
         (CHAT, chat_schema.Request.__struct_fields__),
         (Completions(), completions_schema.Request.__struct_fields__),
+        (EmbeddingsCodec(), embeddings_schema.Request.__struct_fields__),
     ],
 )
 def test_every_field_that_is_read_has_a_row(codec, fields):
