@@ -241,4 +241,5 @@ def check_plan(scheduler: Scheduler, plan: Plan) -> None:
         assert seq.computed < seq.target
         assert not row.samples or seq.computed == seq.target - 1
         assert row.samples or not row.drafts
+    assert all(seq.tables for seq in plan.grown)
     assert not set(plan.preempted) & {row.seq for row in plan.rows}
