@@ -23,6 +23,7 @@ from tokenwire.kernels.aot.build import (  # noqa: E402
     triton_modules,
 )
 from tokenwire.kernels.aot.offline import Compiled, described_gpu, jit_functions  # noqa: E402
+from tokenwire.kernels.aot.start import load_built  # noqa: E402
 from tokenwire.kernels.command import main  # noqa: E402
 from tokenwire.kernels.ops import FOLDERS  # noqa: E402
 
@@ -176,19 +177,19 @@ def test_what_cannot_be_built_is_said(arguments, said, capsys):
 
 @triton.jit
 def greedy_kernel(x, y, SIZE: tl.constexpr):
-    """One warp that keeps more than its registers hold."""
+    """More than the registers that it is given hold."""
     place = tl.arange(0, SIZE)
     tile = tl.load(x + place[:, None] * SIZE + place[None, :])
     tl.store(y + place[:, None] * SIZE + place[None, :], tl.dot(tile, tile).to(tl.float16))
 
 
-def test_a_kernel_that_spills_fails_the_gate(tmp_path, monkeypatch):
+def test_a_kernel_that_spills_fails_the_gate(tmp_path):
     from tokenwire.kernels.aot import build as building
     from tokenwire.kernels.aot.specialisation import Specialisation, meta
 
     def launch():
-        x = meta(128, 128, dtype=torch.float16)
-        greedy_kernel[(1,)](x, x, SIZE=128, num_warps=1)
+        x = meta(64, 64, dtype=torch.float16)
+        greedy_kernel[(1,)](x, x, SIZE=64, num_warps=1, maxnreg=64)
 
     with cache_at(tmp_path), described_gpu((8, 0), [greedy_kernel]) as compiled:
         launch()
@@ -219,3 +220,21 @@ def test_names_of_architectures():
     assert shared_limit((8, 9)) < shared_limit((8, 0)) < shared_limit((9, 0))
     with pytest.raises(ValueError, match="not 'sm_9'"):
         capability_of("sm_9")
+
+
+# --- at an engine's start ------------------------------------------------------------------------
+
+
+def test_an_engine_loads_what_the_command_wrote(made, tmp_path, monkeypatch):
+    folder, keys = made
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with cache_at(tmp_path / "cache"):
+        assert load_built(HOPPER) == (0, ())
+        assert load_built(HOPPER, folder) == (len(keys), ())
+        place = artefact.default_folder(HOPPER)
+        place.parent.mkdir(parents=True)
+        place.symlink_to(folder)
+        assert load_built(HOPPER) == (len(keys), ())
+        count, [warning] = load_built(HOPPER, tmp_path / "none")
+    assert count == 0
+    assert "has no built kernels" in warning
