@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -12,7 +14,15 @@ __all__ = ("attention_decode", "attention_prefill")
 
 NEVER = float("-inf")
 ROWS = 256
-"""Queries of one dense matrix of scores, where the fused kernel has no softcap."""
+"""Queries of one mask: so that a mask is no square of the context, and hidden keys are not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    scale: float
+    window: int
+    softcap: float
+    sinks: Tensor | None
 
 
 def attention_prefill(
@@ -42,15 +52,9 @@ def attention_prefill(
         first = max(0, position - window + 1) if window else 0
         k = _keys(k_cache, batch, index, first, length, q.dtype, k_scale)
         v = _keys(v_cache, batch, index, first, length, q.dtype, v_scale)
-        own = torch.arange(position - first, length - first)
         rows = q[start:end].transpose(0, 1)
-        if softcap:
-            result = _capped(rows, k, v, own, scale, window, softcap, sinks)
-        elif sinks is None:
-            result = _fused(rows, k, v, own, scale, window)
-        else:
-            result = _sunk(rows, k, v, own, scale, window, sinks)
-        out[start:end] = result.transpose(0, 1)
+        options = _Options(scale, window, softcap, sinks)
+        out[start:end] = _attended(rows, k, v, options).transpose(0, 1)
     out[starts[-1] :] = 0
     return out
 
@@ -121,54 +125,56 @@ def _wide(keys: Tensor, scale: float) -> Tensor:
     return keys.float() * scale
 
 
-def _fused(q: Tensor, k: Tensor, v: Tensor, own: Tensor, scale: float, window: int) -> Tensor:
-    """q [Hq, n, D]; own [n]: the place of each query's own key among the L keys."""
-    length = k.shape[1]
-    if own.shape[0] == 1 or (own.shape[0] == length and (not window or length <= window)):
-        mask, causal = None, own.shape[0] > 1
-    else:
-        mask, causal = ~_hidden(own, length, window), False
-    return scaled_dot_product_attention(
-        q[None], k[None], v[None], mask, is_causal=causal, scale=scale, enable_gqa=True
-    )[0]
-
-
-def _sunk(
-    q: Tensor, k: Tensor, v: Tensor, own: Tensor, scale: float, window: int, sinks: Tensor
-) -> Tensor:
-    """A sink is one more key of zeros whose score is the mask's, and whose value is zero."""
-    mask = torch.zeros(q.shape[0], own.shape[0], k.shape[1] + 1, dtype=q.dtype)
-    mask[..., :-1].masked_fill_(_hidden(own, k.shape[1], window), NEVER)
-    mask[..., -1] = sinks.to(q.dtype)[:, None]
-    none = torch.zeros_like(k[:, :1])
-    k, v = torch.cat((k, none), 1), torch.cat((v, none), 1)
-    return scaled_dot_product_attention(
-        q[None], k[None], v[None], mask[None], scale=scale, enable_gqa=True
-    )[0]
-
-
-def _capped(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    own: Tensor,
-    scale: float,
-    window: int,
-    softcap: float,
-    sinks: Tensor | None,
-) -> Tensor:
-    """Dense scores in float32, some queries at a time."""
-    keys, values = _repeated(k, q.shape[0]).float(), _repeated(v, q.shape[0]).float()
+def _attended(q: Tensor, k: Tensor, v: Tensor, options: _Options) -> Tensor:
+    """The queries q [Hq, n, D] are those of the last n of the L keys k, v [Hkv, L, D]."""
+    queries, length = q.shape[1], k.shape[1]
+    window = options.window
+    plain = not options.softcap and options.sinks is None
+    if plain and queries == length and (not window or length <= window):
+        return scaled_dot_product_attention(
+            q[None], k[None], v[None], is_causal=True, scale=options.scale, enable_gqa=True
+        )[0]
     parts = []
-    for rows, places in zip(q.split(ROWS, 1), own.split(ROWS), strict=True):
-        scores = softcap * torch.tanh((rows.float() * scale) @ keys.transpose(1, 2) / softcap)
-        scores.masked_fill_(_hidden(places, keys.shape[1], window), NEVER)
-        if sinks is not None:
-            extra = sinks.float()[:, None, None].expand(-1, places.shape[0], 1)
-            scores = torch.cat((scores, extra), -1)
-        weights = torch.softmax(scores, -1)[..., : keys.shape[1]]
-        parts.append(weights @ values)
-    return torch.cat(parts, 1).to(q.dtype)
+    for begin in range(0, queries, ROWS):
+        rows = q[:, begin : begin + ROWS]
+        own = length - queries + begin
+        end = own + rows.shape[1]
+        first = max(0, own - window + 1) if window else 0
+        places = torch.arange(own - first, end - first)
+        keys, values = k[:, first:end], v[:, first:end]
+        run = _capped if options.softcap else _fused
+        parts.append(run(rows, keys, values, places, options))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _fused(q: Tensor, k: Tensor, v: Tensor, own: Tensor, options: _Options) -> Tensor:
+    """own [n]: the place of each query's own key. A sink is one more key of zeros, whose score is
+    the mask's, and whose value is zero."""
+    mask: Tensor | None = None
+    if options.sinks is not None:
+        mask = torch.zeros(q.shape[0], own.shape[0], k.shape[1] + 1, dtype=q.dtype)
+        mask[..., :-1].masked_fill_(_hidden(own, k.shape[1], options.window), NEVER)
+        mask[..., -1] = options.sinks.to(q.dtype)[:, None]
+        none = torch.zeros_like(k[:, :1])
+        k, v = torch.cat((k, none), 1), torch.cat((v, none), 1)
+    elif own.shape[0] > 1:
+        mask = ~_hidden(own, k.shape[1], options.window)
+    return scaled_dot_product_attention(
+        q[None], k[None], v[None], mask, scale=options.scale, enable_gqa=True
+    )[0]
+
+
+def _capped(q: Tensor, k: Tensor, v: Tensor, own: Tensor, options: _Options) -> Tensor:
+    """Dense scores in float32: torch's kernel has no softcap."""
+    keys, values = _repeated(k, q.shape[0]).float(), _repeated(v, q.shape[0]).float()
+    softcap, sinks = options.softcap, options.sinks
+    scores = softcap * torch.tanh((q.float() * options.scale) @ keys.transpose(1, 2) / softcap)
+    scores.masked_fill_(_hidden(own, keys.shape[1], options.window), NEVER)
+    if sinks is not None:
+        extra = sinks.float()[:, None, None].expand(-1, own.shape[0], 1)
+        scores = torch.cat((scores, extra), -1)
+    weights = torch.softmax(scores, -1)[..., : keys.shape[1]]
+    return (weights @ values).to(q.dtype)
 
 
 def _repeated(k: Tensor, heads: int) -> Tensor:

@@ -123,6 +123,15 @@ def test_queries_may_be_a_view(op, one) -> None:
     check(case, out)
 
 
+@pytest.mark.parametrize("options", [{}, {"window": 70}, {"softcap": 2.0}, {"window": 275}])
+def test_long_chunks_on_the_cpu(options) -> None:
+    """Longer than one mask, with keys before them and without."""
+    case = cases.made([(260, 260), (270, 280)], window=options.get("window", 0))
+    out = run(function_of(PREFILL.implementation("cpu")), case, **options)
+    expected = run(reference.attention, case, **options)
+    assert distance(out, expected).max_abs <= LARGEST[torch.float32]
+
+
 def test_threads_change_no_bit() -> None:
     function = function_of(DECODE.implementation("cpu_native"))
     case = cases.made(DECODES)
