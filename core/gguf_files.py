@@ -2,7 +2,8 @@
 
 GGUF (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md) keeps vocabulary, merges, chat
 template and sizes as key-value pairs, but of the pre-tokenizer only a name. The names known here
-are in `_pre_tokenizer`; of models, those with byte-level BPE ("gpt2") and the llama architecture.
+are in `_pre_tokenizer`; of models, those with byte-level BPE ("gpt2") and the architectures in
+ARCHITECTURES.
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ Fields: TypeAlias = Mapping[str, object]
 
 CONTROL, USER_DEFINED = 3, 4
 """Token types of GGUF: special; added and shown as text."""
+
+ARCHITECTURES = {
+    "llama": "LlamaForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+}
+"""general.architecture -> the class that transformers reads it with."""
+
+WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Llama 3 and Qwen cut text, but for how many digits stay together."""
 
 NO_SAMPLING: Mapping[str, bool | float] = {}
 
@@ -86,14 +100,20 @@ def _tokenizer(fields: Fields, tokens: list[str]) -> Tokenizer:
     from tokenizers import AddedToken, Tokenizer
     from tokenizers.decoders import ByteLevel
     from tokenizers.models import BPE
+    from tokenizers.normalizers import NFC
 
     kind = _value(fields, "tokenizer.ggml.model", str)
     if kind != "gpt2":
         raise ConfigError(f"GGUF: wanted a byte-level BPE vocabulary ('gpt2'), got {kind!r}")
     merges = [merge.split(" ", 1) for merge in _strings(fields, "tokenizer.ggml.merges")]
     vocabulary = {token: id for id, token in enumerate(tokens)}
-    tokenizer = Tokenizer(BPE(vocabulary, [(left, right) for left, right in merges]))
-    tokenizer.pre_tokenizer = _pre_tokenizer(str(_value(fields, "tokenizer.ggml.pre", str)))
+    cut = str(_value(fields, "tokenizer.ggml.pre", str))
+    pairs = [(left, right) for left, right in merges]
+    # Why: Llama 3 takes a word that is in its vocabulary whole, whatever its merges say.
+    tokenizer = Tokenizer(BPE(vocabulary, pairs, ignore_merges=cut == "llama-bpe"))
+    tokenizer.pre_tokenizer = _pre_tokenizer(cut)
+    if cut == "qwen2":
+        tokenizer.normalizer = NFC()
     tokenizer.decoder = ByteLevel()
     types = msgspec.convert(_value(fields, "tokenizer.ggml.token_type", list), list[int])
     for token, token_type in zip(tokens, types, strict=True):
@@ -105,7 +125,8 @@ def _tokenizer(fields: Fields, tokens: list[str]) -> Tokenizer:
 
 
 def _pre_tokenizer(name: str) -> PreTokenizer:
-    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
+    from tokenizers import Regex
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
     match name:
         case "smollm":
@@ -113,7 +134,14 @@ def _pre_tokenizer(name: str) -> PreTokenizer:
             return Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
         case "gpt-2":
             return ByteLevel(add_prefix_space=False)
-    raise ConfigError(f"GGUF: pre-tokenizer {name!r} is not known; 'smollm' and 'gpt-2' are")
+        case "qwen2" | "llama-bpe":
+            words = Regex(WORDS % ("" if name == "qwen2" else "{1,3}"))
+            return Sequence(
+                [Split(words, "isolated"), ByteLevel(add_prefix_space=False, use_regex=False)]
+            )
+    raise ConfigError(
+        f"GGUF: pre-tokenizer {name!r} is not known; 'smollm', 'gpt-2', 'qwen2' and 'llama-bpe' are"
+    )
 
 
 def _ids(fields: Fields) -> dict[str, object]:
@@ -137,31 +165,40 @@ def _tokenizer_config(fields: Fields, tokens: list[str]) -> dict[str, object]:
         "tokenizer_class": "PreTrainedTokenizerFast",
         "add_bos_token": fields.get("tokenizer.ggml.add_bos_token") is True,
         "clean_up_tokenization_spaces": False,
-        "model_max_length": fields.get("llama.context_length"),
+        "model_max_length": fields.get(f"{fields.get('general.architecture')}.context_length"),
         **named,
     }
 
 
 def _config(fields: Fields, tensors: frozenset[str], vocab_size: int) -> dict[str, object]:
-    """config.json of the llama architecture; its sizes under the names of transformers."""
-    architecture = _value(fields, "general.architecture", str)
-    if architecture != "llama":
-        raise ConfigError(f"GGUF: wanted the architecture 'llama', got {architecture!r}")
-    hidden = msgspec.convert(_value(fields, "llama.embedding_length", int), int)
-    heads = msgspec.convert(_value(fields, "llama.attention.head_count", int), int)
+    """config.json of an architecture that is known; its sizes under the names of transformers."""
+    architecture = str(_value(fields, "general.architecture", str))
+    if architecture not in ARCHITECTURES:
+        known = " or ".join(map(repr, ARCHITECTURES))
+        raise ConfigError(f"GGUF: wanted the architecture {known}, got {architecture!r}")
+
+    def need(key: str, kind: type[object]) -> object:
+        return _value(fields, f"{architecture}.{key}", kind)
+
+    def get(key: str, default: object) -> object:
+        return fields.get(f"{architecture}.{key}", default)
+
+    hidden = msgspec.convert(need("embedding_length", int), int)
+    heads = msgspec.convert(need("attention.head_count", int), int)
+    head_dim = get("rope.dimension_count", hidden // heads)
     return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
+        "architectures": [ARCHITECTURES[architecture]],
+        "model_type": architecture,
         "hidden_act": "silu",
         "hidden_size": hidden,
-        "intermediate_size": _value(fields, "llama.feed_forward_length", int),
-        "num_hidden_layers": _value(fields, "llama.block_count", int),
+        "intermediate_size": need("feed_forward_length", int),
+        "num_hidden_layers": need("block_count", int),
         "num_attention_heads": heads,
-        "num_key_value_heads": fields.get("llama.attention.head_count_kv", heads),
-        "head_dim": fields.get("llama.rope.dimension_count", hidden // heads),
-        "max_position_embeddings": _value(fields, "llama.context_length", int),
-        "rms_norm_eps": _value(fields, "llama.attention.layer_norm_rms_epsilon", float),
-        "rope_theta": fields.get("llama.rope.freq_base", 10000.0),
+        "num_key_value_heads": get("attention.head_count_kv", heads),
+        "head_dim": get("attention.key_length", head_dim),
+        "max_position_embeddings": need("context_length", int),
+        "rms_norm_eps": need("attention.layer_norm_rms_epsilon", float),
+        "rope_theta": get("rope.freq_base", 10000.0),
         "tie_word_embeddings": "output.weight" not in tensors,
         "vocab_size": vocab_size,
         "torch_dtype": "bfloat16",

@@ -11,6 +11,7 @@ import pytest
 from gguf import GGUFWriter, TokenType
 from tokenizers import Tokenizer
 
+from tests.real_tokenizers import published
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.fetch import RECEIPT, SOURCES, Source, fetch
@@ -208,6 +209,29 @@ def test_digits_are_cut_apart_before_anything_else(tmp_path):
     assert "12" in Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("12").tokens
 
 
+@pytest.mark.parametrize(("pre", "name"), [("qwen2", "qwen3"), ("llama-bpe", "llama3_1")])
+def test_a_name_cuts_text_as_the_published_tokenizer_does(tmp_path, pre, name):
+    theirs = Tokenizer.from_file(str(published(name) / "tokenizer.json"))
+    write_files(gguf(tmp_path / "a.gguf", pre=pre), tmp_path)
+    ours = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in (
+        "It's 12345 o'clock,\n\n  he SAID: don't!  ",
+        "naïve e\u0301 日本語 x²+1 \t\r\n é",
+    ):
+        cut = theirs.pre_tokenizer.pre_tokenize_str(text)
+        assert ours.pre_tokenizer.pre_tokenize_str(text) == cut
+    assert (ours.normalizer is None) == (theirs.normalizer is None)
+    assert ours.model.ignore_merges == theirs.model.ignore_merges
+
+
+@pytest.mark.parametrize("architecture", ["qwen2", "qwen3"])
+def test_the_sizes_are_those_of_the_file_s_architecture(tmp_path, architecture):
+    write_files(gguf(tmp_path / "a.gguf", architecture=architecture), tmp_path)
+    config = Checkpoint(tmp_path).config()
+    assert (config["model_type"], config["hidden_size"]) == (architecture, 8)
+    assert Checkpoint(tmp_path).tokenizer_config()["model_max_length"] == 128
+
+
 def test_a_gguf_without_a_template_gives_none(tmp_path):
     files = write_files(gguf(tmp_path / "a.gguf", leave_out={"template"}), tmp_path)
     assert "chat_template.jinja" not in files
@@ -218,7 +242,10 @@ def test_a_gguf_without_a_template_gives_none(tmp_path):
     [
         ({"model": "llama"}, "wanted a byte-level BPE"),
         ({"pre": "qwen9"}, "pre-tokenizer 'qwen9' is not known"),
-        ({"architecture": "mamba"}, "wanted the architecture 'llama', got 'mamba'"),
+        (
+            {"architecture": "mamba"},
+            "wanted the architecture 'llama' or 'qwen2' or 'qwen3', got 'mam",
+        ),
         ({"leave_out": {"tokens"}}, "wanted list under 'tokenizer.ggml.tokens'"),
     ],
 )
