@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Linear", "Part")
 
+OPS_BLOCK = (128, 128)
+"""That of the op fp8_matmul."""
 Part = tuple[str, int]
 """A module's name in the checkpoint, and how many outputs it has."""
 
@@ -63,9 +65,9 @@ class Linear:
 
     def _block(self, site: Site) -> tuple[int, int] | None:
         """The fp8 block, where the weight stays quantised in memory: it does not where a block
-        would reach over the edge between two parts."""
+        would reach over the edge between two parts, or is not what the op takes."""
         found: Quantisation | None = site.config.quantisation
-        if found is None or not site.keeps_fp8:
+        if found is None or not site.keeps_fp8 or found.block != OPS_BLOCK:
             return None
         names = [name for name, _ in self.parts]
         if any(_is_skipped(name, found.skipped) for name in names):

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 __all__ = ("Lora", "gate_of")
 
 
-def gate_of(adapters: Tensor, slots: int, dtype: torch.dtype) -> Tensor:
-    """[T] int32 -> [T, slots], one where a token has slot index + 1 (0: no adapter)."""
+def gate_of(adapters: Tensor, slots: int) -> Tensor:
+    """[T] int32 -> [T, slots] bool, true but where a token has slot index + 1 (0: no adapter)."""
     wanted = torch.arange(1, slots + 1, device=adapters.device, dtype=adapters.dtype)
-    return (adapters[:, None] == wanted).to(dtype)
+    return adapters[:, None] != wanted
 
 
 @final
@@ -49,10 +49,13 @@ class Lora:
             up[:, slot - 1].zero_()
 
     def add(self, x: Tensor, y: Tensor, gate: Tensor) -> None:
-        """x [T, inputs] and gate [T, slots] into y [T, outputs], in place."""
+        """x [T, inputs] and gate [T, slots] into y [T, outputs], in place.
+
+        Why filled, and not multiplied: where another's adapter overflows, zero times infinity is
+        NaN for those who have none."""
         tokens, parts = x.shape[0], len(self.ups)
         low = F.linear(x, self.down.flatten(0, 2)).view(tokens, parts, self.slots, self.rank)
-        low *= gate[:, None, :, None]
+        low.masked_fill_(gate[:, None, :, None], 0.0)
         start = 0
         for part, up in enumerate(self.ups):
             end = start + self.outputs[part]

@@ -26,6 +26,8 @@ class EmbedBatch:
     """[T] int64, which text a token is of."""
     lengths: tuple[int, ...]
     """Of each text."""
+    adapters: Tensor | None = None
+    """[T] int32: each token's LoRA slot, 0 for none. None: no token has one."""
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -36,15 +38,22 @@ class EmbedBatch:
         return tuple(found)
 
 
-def pack(texts: Sequence[Sequence[int]], device: torch.device | str) -> EmbedBatch:
-    """Raises ValueError for an empty text."""
+def pack(
+    texts: Sequence[Sequence[int]],
+    device: torch.device | str,
+    slots: Sequence[int] | None = None,
+) -> EmbedBatch:
+    """`slots`: each text's adapter. Raises ValueError for an empty text."""
     if not all(texts):
         raise ValueError("embed: wanted texts of at least one token, got an empty one")
     flat = [id for text in texts for id in text]
     places = [place for text in texts for place in range(len(text))]
     rows = [row for row, text in enumerate(texts) for _ in text]
     packed = torch.tensor([flat, places, rows], dtype=torch.int64).to(device)
-    return EmbedBatch(packed[0], packed[1], packed[2], tuple(map(len, texts)))
+    adapters = None
+    if slots is not None:
+        adapters = torch.tensor([slots[row] for row in rows], dtype=torch.int32).to(device)
+    return EmbedBatch(packed[0], packed[1], packed[2], tuple(map(len, texts)), adapters)
 
 
 def attend_both_ways(q: Tensor, k: Tensor, v: Tensor, batch: EmbedBatch) -> Tensor:
