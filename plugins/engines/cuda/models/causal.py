@@ -101,7 +101,7 @@ class CausalModel:
         with torch.inference_mode():
             gate = None
             if batch.adapters is not None and self.adapter_slots:
-                gate = gate_of(batch.adapters, self.adapter_slots, self.dtype)
+                gate = gate_of(batch.adapters, self.adapter_slots)
             x = F.embedding(batch.ids, self.embedding)
             if self.embed_scale != 1.0:
                 x *= self.embed_scale

@@ -108,6 +108,7 @@ class CausalEmbedder:
             prefill=(attention,) * groups,
             decode_tokens=0,
             logit_rows=batch.ids[:0],
+            adapters=batch.adapters,
         )
         return step, used
 
