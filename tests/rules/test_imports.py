@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("torch", "transformers", "httpx", "pydantic", "numpy", "redis", "fastokens", "gguf")
+HEAVY = (
+    "torch",
+    "triton",
+    "transformers",
+    "httpx",
+    "pydantic",
+    "numpy",
+    "redis",
+    "fastokens",
+    "gguf",
+)
 EDGE = ("tokenwire.core.server", "tokenwire.core.cli", "tokenwire.core.testing")
 
 
