@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.config import ModelConfig
     from tokenwire.plugins.engines.cuda.sizes import Shape
 
-__all__ = ("assemble", "build")
+__all__ = ("assemble", "build", "choose_ops")
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
-GIB = 1 << 30
 LAYOUT = "layout:1"
 """Of KV blocks in memory: part of what their hashes commit to."""
 
@@ -44,23 +43,25 @@ def build(settings: CudaSettings, services: Services) -> Engine:
     import torch
 
     from tokenwire.plugins.engines.cuda.load import load, load_config
+    from tokenwire.plugins.engines.cuda.models.causal import CausalModel
     from tokenwire.plugins.engines.cuda.progress import bar
+    from tokenwire.plugins.engines.cuda.shortage import reserving
     from tokenwire.plugins.engines.cuda.sizes import shape
 
     path = _path(settings, services)
-    if settings.task == "embed":
-        from tokenwire.plugins.engines.cuda.embedding_build import build_embedding
-
-        return build_embedding(
-            settings, services, path, device=device, machine=machine, revision=_revision(path)
-        )
     config = load_config(path)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)
     dtype = _dtype(settings, config, device)
-    ops = _ops(settings, config, device, dtype, machine)
-    with bar(path.name) as progress:
+    ops = choose_ops(settings, config, device, dtype, machine)
+    preflight.take_built(settings.kernel_lib, machine)
+
+    def weights() -> int:
+        return CausalModel(config, ops, device="meta", dtype=dtype).weight_bytes
+
+    remedy = "take a smaller checkpoint or dtype, or another device"
+    with bar(path.name) as progress, reserving(device, path.name, weights, remedy):
         loaded = load(
             path,
             device=device,
@@ -78,27 +79,37 @@ def assemble(
     """The engine of a model that is loaded already."""
     import torch
 
-    from tokenwire.plugins.engines.cuda import memory, sizes
+    from tokenwire.plugins.engines.cuda import about, memory, sizes
     from tokenwire.plugins.engines.cuda.grammar import grammars
     from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes
     from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
     from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
     from tokenwire.plugins.engines.cuda.rows import Rows
     from tokenwire.plugins.engines.cuda.runner import Runner
+    from tokenwire.plugins.engines.cuda.shortage import reserving
+    from tokenwire.plugins.engines.cuda.slots import fill_slots
+    from tokenwire.plugins.engines.cuda.trace import Trace
     from tokenwire.plugins.engines.cuda.worker import CudaWorker
 
     model, size = loaded.model, settings.block_size
     is_cuda = model.device.type == "cuda"
     has_graphs = is_cuda if settings.graphs is None else settings.graphs
     kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype
-    work = memory.workspace(model, found, size)
-    room = memory.kv_memory(settings, model.device, loaded.bytes + work, has_graphs)
-    specs = sizes.group_blocks(found, model.config, size, kv_dtype.itemsize, max(room, 0))
+    parts = {"weights": loaded.bytes, "adapters": fill_slots(model, settings.adapters)}
+    remedy = "lower max_batch_tokens or gpu_memory_fraction, or end what else uses the device"
+    with reserving(model.device, "a step of max_batch_tokens", lambda: 0, remedy):
+        parts["workspace"] = memory.workspace(model, found, size)
+    room = memory.kv_memory(settings, model.device, sum(parts.values()), has_graphs)
+    sizes.check_room(settings, room, parts)
+    specs = sizes.group_blocks(found, model.config, size, kv_dtype.itemsize, room)
     found = sizes.shortened(found, specs, size, room)
-    caches = memory.make_caches(model, specs, size, kv_dtype)
+    remedy = "lower kv_gib or gpu_memory_fraction"
+    with reserving(model.device, "KV memory", lambda: room, remedy):
+        caches = memory.make_caches(model, specs, size, kv_dtype)
     width = -(-found.max_model_len // size) + 1
     windows = [spec.window for spec in specs]
-    rows = Rows(found.max_batch_size + 1, width, windows, size)
+    # Why twice: one that is parked keeps its row while a step of it is in flight.
+    rows = Rows(2 * found.max_batch_size + 1, width, windows, size)
     graphs = None
     if has_graphs:
         graphs = DecodeGraphs(
@@ -111,7 +122,9 @@ def assemble(
             device=model.device,
             has_adapters=bool(settings.adapters),
         )
-        graphs.capture()
+        remedy = "lower gpu_memory_fraction, or set graphs to false"
+        with reserving(model.device, "CUDA graphs", lambda: memory.GRAPH_RESERVE, remedy):
+            parts["graphs"] = memory.taken_by(model.device, graphs.capture)
     overlap = is_cuda if settings.overlap is None else settings.overlap
     # Why a thread on a CPU: it stands for the GPU's stream, which takes work in order.
     stream = ThreadPoolExecutor(1, "tokenwire-stream") if overlap and not is_cuda else None
@@ -128,9 +141,26 @@ def assemble(
         block_size=size,
         graphs=graphs,
         executor=stream,
+        forbid_waits=settings.forbid_waits,
     )
     root = bytes.fromhex(card.hash_root)
     scheduler = Scheduler(sizes.limits(found, settings), BlockTables(specs, size, root))
+    parts["kv"] = sum(cache.k.nbytes + cache.v.nbytes for cache in caches)
+    facts = about.about(
+        services.model,
+        loaded,
+        found,
+        kv_dtype=kv_dtype,
+        blocks=specs[0].blocks - 1,
+        block_size=size,
+        sizes=parts,
+        switches={
+            "grammar": "none" if held is None else held.name,
+            "graphs": _on_off(has_graphs),
+            "overlap": _on_off(overlap),
+            "prefix_cache": _on_off(settings.prefix_cache),
+        },
+    )
     worker = CudaWorker(
         card,
         settings,
@@ -139,26 +169,15 @@ def assemble(
         grammars=held,
         adapters=tuple(settings.adapters),
         overlap=overlap,
+        about=facts,
+        trace=None if settings.trace is None else Trace(settings.trace),
     )
-    kv_bytes = sum(cache.k.nbytes + cache.v.nbytes for cache in caches)
-    blocks_there = specs[0].blocks - 1
-    LOG.info(
-        "ready: %s on %s, %.2f GB in %.1f s (%.2f GB/s); GiB: weights %.2f, workspace %.2f, "
-        "KV %.2f; %d blocks of %d tokens, room for %.1f sequences of %d tokens",
-        services.model or loaded.config.family,
-        model.device,
-        loaded.bytes / 1e9,
-        loaded.seconds,
-        loaded.bytes / 1e9 / max(loaded.seconds, 1e-9),
-        loaded.bytes / GIB,
-        work / GIB,
-        kv_bytes / GIB,
-        blocks_there,
-        size,
-        blocks_there * size / found.max_model_len,
-        found.max_model_len,
-    )
+    LOG.info("ready %s", about.line(facts))
     return ThreadedEngine(worker, card, found.max_batch_size + settings.max_waiting, "cuda")
+
+
+def _on_off(is_on: bool) -> str:
+    return "on" if is_on else "off"
 
 
 def make_card(
@@ -219,7 +238,7 @@ def _dtype(settings: CudaSettings, config: ModelConfig, device: str) -> torch.dt
     return getattr(torch, config.dtype)
 
 
-def _ops(
+def choose_ops(
     settings: CudaSettings,
     config: ModelConfig,
     device: str,

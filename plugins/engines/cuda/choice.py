@@ -32,9 +32,12 @@ __all__ = ("Choice", "Task")
 class Task:
     """A job that was taken, with the choices that live."""
 
-    def __init__(self, job: TokenJob, deadline: float | None, adapter: int) -> None:
+    def __init__(
+        self, job: TokenJob, deadline: float | None, adapter: int, arrived: float = 0.0
+    ) -> None:
         self.job = job
         self.deadline = deadline
+        self.arrived = arrived
         self.adapter = adapter
         """The slot of its LoRA adapter; 0: none."""
         self.allowance = Allowance(job.credit)
@@ -58,6 +61,10 @@ class Choice:
         """Its next id depends on those before in ways that the device does not know."""
         self.is_counted = False
         """Its end was taken off the task's count."""
+        self.began = 0.0
+        """When it first ran, by time.monotonic; 0: not yet."""
+        self.heard = 0.0
+        """When it last had an id."""
         self._vocab_size = card.vocab_size
         self._allowed: Bits | None = None
         if len(job.sampling.allowed_ids):

@@ -65,13 +65,13 @@ class Jobs:
         self.out: list[TokenDelta] = []
         """What goes with the next batch."""
 
-    def take(self, job: TokenJob, deadline: float | None) -> None:
-        """`deadline`: by the clock whose time the scheduler gets."""
+    def take(self, job: TokenJob, deadline: float | None, arrived: float = 0.0) -> None:
+        """`deadline`, `arrived`: by the clock whose time the scheduler gets."""
         if job.job in self._tasks:
             self.out += refusals(job, refused("a job of this name is running"))
             return
         slot = 0 if job.adapter is None else self._adapters[job.adapter.name]
-        task = self._tasks[job.job] = Task(job, deadline, slot)
+        task = self._tasks[job.job] = Task(job, deadline, slot, arrived)
         task.choices += [Choice(task, index, self._card) for index in range(job.n)]
         for choice in task.choices:
             finish = choice.progress.finish
@@ -148,6 +148,22 @@ class Jobs:
             choice.task.live -= 1
             if not choice.task.live:
                 self._tasks.pop(choice.task.job.job, None)
+
+    def fail(self, job: TokenJob, finish: Finish) -> None:
+        """End a job that could not be taken, as far as it was."""
+        task = self._tasks.get(job.job)
+        if task is None or not task.choices:
+            self._tasks.pop(job.job, None)
+            self.out += refusals(job, finish)
+        else:
+            self._finish_all(task, finish)
+
+    def abandon(self, finish: Finish) -> None:
+        """End every choice, and let go of nothing: for when the loop's own state is broken."""
+        for task in self._tasks.values():
+            for choice in task.choices:
+                self.out += choice.outlet.end(finish)
+        self._tasks.clear()
 
     def finish_everything(self, finish: Finish) -> None:
         for task in tuple(self._tasks.values()):

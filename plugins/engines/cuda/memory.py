@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,11 +18,35 @@ from tokenwire.plugins.engines.cuda.sizes import GIB, Shape
 if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 
-__all__ = ("GRAPH_RESERVE", "kv_memory", "make_caches", "workspace")
+__all__ = ("GRAPH_RESERVE", "device_memory", "kv_memory", "make_caches", "taken_by", "workspace")
 
 GRAPH_RESERVE = GIB // 2
 """Bytes kept for CUDA graphs, which are captured after the KV caches are there."""
 CPU_KV = GIB
+
+
+def device_memory(device: torch.device) -> tuple[int, int] | None:
+    """Bytes that there are, and those in use by whomever; None: nobody can say."""
+    if device.type == "cuda":
+        spare, total = torch.cuda.mem_get_info(device)
+        return int(total), int(total) - int(spare)
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    kib = {name: int(rest.split()[0]) for name, _, rest in (each.partition(":") for each in lines)}
+    return kib["MemTotal"] * 1024, (kib["MemTotal"] - kib["MemAvailable"]) * 1024
+
+
+def taken_by(device: torch.device, work: Callable[[], None]) -> int:
+    """Bytes of the device that are gone after `work`; 0 on a CPU."""
+    if device.type != "cuda":
+        work()
+        return 0
+    before, _ = torch.cuda.mem_get_info(device)
+    work()
+    after, _ = torch.cuda.mem_get_info(device)
+    return max(int(before) - int(after), 0)
 
 
 def workspace(model: CausalModel, shape: Shape, block_size: int) -> int:

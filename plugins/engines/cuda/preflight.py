@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from tokenwire.core.errors import ConfigError
 
-__all__ = ("Machine", "check", "look", "pick_device")
+__all__ = ("Machine", "check", "look", "pick_device", "take_built")
+
+LOG = logging.getLogger("tokenwire.engine.cuda")
 
 OLDEST = (8, 0)
 """The oldest compute capability that the kernels are built for."""
@@ -96,6 +100,22 @@ def check(device: str, machine: Machine) -> None:
             f"engine cuda: torch {machine.torch} was built for {', '.join(archs)}, and "
             f"{machine.gpu} is sm_{capability[0]}{capability[1]}: install a newer torch"
         )
+
+
+def take_built(folder: str | None, machine: Machine) -> None:
+    """Let Triton find kernels that were built ahead of time. Where they do not fit this machine
+    one warning says so, and they are compiled when first used."""
+    if machine.capability is None:
+        if folder is not None:
+            LOG.warning("kernel_lib %s is not used: there is no GPU", folder)
+        return
+    from tokenwire.kernels.aot.start import load_built
+
+    kernels, warnings = load_built(machine.capability, None if folder is None else Path(folder))
+    for warning in warnings:
+        LOG.warning("%s", warning)
+    if kernels:
+        LOG.info("%d kernels are compiled already", kernels)
 
 
 def _has_driver() -> bool:

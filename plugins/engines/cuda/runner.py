@@ -6,9 +6,10 @@ a CPU a thread of its own stands for the device's stream, where overlapping is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,95 +19,29 @@ from torch import Tensor
 
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
-from tokenwire.plugins.engines.cuda.edits import RowEdits, collect
+from tokenwire.plugins.engines.cuda.edits import collect
 from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs
 from tokenwire.plugins.engines.cuda.inputs import Inputs, prepare
+from tokenwire.plugins.engines.cuda.memory import device_memory
 from tokenwire.plugins.engines.cuda.policy.plan import Row
+from tokenwire.plugins.engines.cuda.results import (
+    NAMES,
+    NOTHING,
+    Asked,
+    Drew,
+    PromptWish,
+    Step,
+)
 from tokenwire.plugins.engines.cuda.rows import Rows
-from tokenwire.plugins.engines.cuda.sampler import Drawn, Draws, Sampler, Scores, Wish
+from tokenwire.plugins.engines.cuda.sampler import Drawn, Draws, Sampler, Scores
 
 if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 
-__all__ = ("Asked", "PromptWish", "Results", "Runner", "Step")
+__all__ = ("Runner",)
 
 SLICE = 64
 """Rows of prompt scores made at a time: a row is a whole vocabulary of floats."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PromptWish:
-    """Log probabilities of a prompt's ids: of those that follow the row's tokens."""
-
-    row: int
-    """Of the plan."""
-    targets: tuple[int, ...]
-    """The ids that follow the row's first tokens, one each."""
-    top: int
-    extra: tuple[int, ...]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a step's rows want beyond their ids."""
-
-    edits: tuple[tuple[int, RowEdits], ...] = ()
-    """(row of the logits, what it needs)."""
-    wishes: tuple[Wish, ...] = ()
-    prompts: tuple[PromptWish, ...] = ()
-
-
-NOTHING = Asked()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Results:
-    """On the host. Of R rows of logits, and of every wish."""
-
-    ids: list[int]
-    is_sound: list[bool]
-    scores: tuple[Mapping[str, list[Any]], ...] = ()
-    """One a wish: chosen, rank, top_values, top_ids, extra, each with a row an entry."""
-    prompts: tuple[Mapping[str, list[Any]], ...] = ()
-
-
-@final
-class Step:
-    """A launched step."""
-
-    __slots__ = ("_event", "_future", "_host", "rows")
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.rows = tuple(rows)
-        self._future: Future[Any] | None = None
-        self._host: tuple[Drawn, tuple[Scores, ...]] | None = None
-        self._event: Any = None
-
-    @staticmethod
-    def failed(rows: Sequence[Row], error: Exception) -> Step:
-        """One that could not be launched: `results` raises what happened."""
-        step = Step(rows)
-        step._future = Future()
-        step._future.set_exception(error)
-        return step
-
-    def results(self) -> Results:
-        """Waits for the device. Raises what the step raised."""
-        if self._future is not None:
-            self._host = self._future.result()
-        if self._event is not None:
-            self._event.synchronize()
-        assert self._host is not None
-        drawn, prompts = self._host
-        return Results(
-            ids=drawn.ids.tolist(),
-            is_sound=drawn.is_sound.tolist(),
-            scores=tuple(_lists(each) for each in drawn.scores),
-            prompts=tuple(_lists(each) for each in prompts),
-        )
 
 
 @final
@@ -121,7 +56,11 @@ class Runner:
         block_size: int,
         graphs: DecodeGraphs | None = None,
         executor: Executor | None = None,
+        forbid_waits: bool = False,
     ) -> None:
+        """`forbid_waits`: a launch that waits for a GPU raises RuntimeError: for tests."""
+        self._forbid_waits = forbid_waits
+        self._launched = 0
         self._model = model
         self._caches = tuple(caches)
         self.rows = rows
@@ -138,20 +77,33 @@ class Runner:
 
     def launch(self, rows: Sequence[Row], decode_rows: int, asked: Asked = NOTHING) -> Step:
         """Everything that the host must prepare, then the device's work. Does not wait for it."""
-        inputs = prepare(rows, decode_rows, self.rows, self._block_size)
-        batch = self._batch(inputs)
-        draws = self._draws(inputs)
-        step = Step(rows)
-        if self._executor is not None:
-            step._future = self._executor.submit(self._compute, batch, inputs, draws, asked)
-            return step
-        found = self._compute(batch, inputs, draws, asked)
-        step._host = found
-        if self._is_cuda:
-            step._host = _to_host(found)
-            step._event = torch.cuda.Event()
-            step._event.record()
+        self._launched += 1
+        step, launch = Step(rows, self._launched), time.perf_counter_ns()
+        with self._no_wait():
+            inputs = prepare(rows, decode_rows, self.rows, self._block_size)
+            batch = self._batch(inputs)
+            draws = self._draws(inputs)
+            prepared = time.perf_counter_ns()
+            step.times = (launch, prepared, prepared, 0)
+            if self._executor is not None:
+                step.future = self._executor.submit(
+                    self._in_stream, step, batch, inputs, draws, asked
+                )
+                return step
+            found = self._compute(batch, inputs, draws, asked)
+            if self._is_cuda:
+                step.host = _to_host(found)
+                step.event = torch.cuda.Event()
+                step.event.record()
+            else:
+                step.host = found
+                step.times = (launch, prepared, prepared, time.perf_counter_ns())
         return step
+
+    def close(self) -> None:
+        """No step will be launched again."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
 
     def recover(self) -> None:
         """After a step that failed: give unused memory back, so that a smaller one may fit."""
@@ -164,6 +116,17 @@ class Runner:
             return int(torch.ones(1, device=self._device).add_(1)) == 2
         except RuntimeError:
             return False
+
+    def block_bytes(self) -> tuple[int, ...]:
+        """Of one block of each KV group, in all its layers."""
+        found = [0] * len(self.rows.tables)
+        for cache, group in zip(self._caches, self._model.config.group_of_layer, strict=True):
+            found[group] += cache.k[0].nbytes + cache.v[0].nbytes
+        return tuple(found)
+
+    def memory(self) -> tuple[int, int] | None:
+        """Bytes that the device has, and those in use by whomever; None: nobody can say."""
+        return device_memory(self._device)
 
     # --- host to device ---------------------------------------------------------------------
 
@@ -228,11 +191,21 @@ class Runner:
             positions=inputs.logit_positions,
         )
 
+    def _no_wait(self) -> AbstractContextManager[None]:
+        return _guarded() if self._forbid_waits and self._is_cuda else nullcontext()
+
     # --- on the device ------------------------------------------------------------------------
 
-    def _compute(
-        self, batch: Batch, inputs: Inputs, draws: Draws, asked: Asked
-    ) -> tuple[Drawn, tuple[Scores, ...]]:
+    def _in_stream(
+        self, step: Step, batch: Batch, inputs: Inputs, draws: Draws, asked: Asked
+    ) -> Drew:
+        """In the thread that stands for the device's stream."""
+        began = time.perf_counter_ns()
+        found = self._compute(batch, inputs, draws, asked)
+        step.times = (*step.times[:2], began, time.perf_counter_ns())
+        return found
+
+    def _compute(self, batch: Batch, inputs: Inputs, draws: Draws, asked: Asked) -> Drew:
         with torch.inference_mode():
             if inputs.has_unknown:
                 rows = self._move(inputs.token_rows)
@@ -268,14 +241,17 @@ class Runner:
         return Scores(*(torch.cat([getattr(part, name) for part in parts]) for name in NAMES))
 
 
-NAMES = ("chosen", "rank", "top_values", "top_ids", "extra")
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """torch raises where it would wait for the device."""
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
-def _lists(scores: Scores) -> Mapping[str, list[Any]]:
-    return {name: getattr(scores, name).tolist() for name in NAMES}
-
-
-def _to_host(found: tuple[Drawn, tuple[Scores, ...]]) -> tuple[Drawn, tuple[Scores, ...]]:
+def _to_host(found: Drew) -> Drew:
     drawn, prompts = found
 
     def down(tensor: Tensor) -> Tensor:

@@ -80,6 +80,8 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Of `task: embed`: which hidden states make the vector. "auto": the checkpoint says."""
     trace: str | None = None
     """A file for a trace of every step, in Chrome's JSON."""
+    forbid_waits: bool = False
+    """For tests: a step whose launch waits for the GPU fails."""
     credit_cap: Size = 1024
     node_role: Literal["full"] = "full"
     parallel_strategy: Literal["TP_1", "DEP_1"] = "TP_1"

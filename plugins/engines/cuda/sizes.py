@@ -5,7 +5,7 @@ Pure arithmetic, validated together; knows no torch and no device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import final
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from tokenwire.plugins.engines.cuda.policy.groups import most_blocks
 from tokenwire.plugins.engines.cuda.policy.limits import GroupSpec, Limits
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
-__all__ = ("Shape", "group_blocks", "kv_token_bytes", "limits", "shape", "shortened")
+__all__ = ("Shape", "check_room", "group_blocks", "kv_token_bytes", "limits", "shape", "shortened")
 
 GIB = 1 << 30
 
@@ -57,6 +57,19 @@ def shape(
 def kv_token_bytes(config: ModelConfig, group: KvGroup, element: int) -> int:
     """KV bytes of one token in one group's layers, with `element` bytes a number."""
     return 2 * len(group.layers) * config.kv_heads * config.head_dim * element
+
+
+def check_room(settings: CudaSettings, room: int, parts: Mapping[str, int]) -> None:
+    """Raises ConfigError where nothing of the device is left for KV. `parts`: bytes of what else
+    is there, by its name."""
+    if room > 0:
+        return
+    taken = " and ".join(f"{name} ({size / GIB:.2f} GiB)" for name, size in parts.items())
+    raise ConfigError(
+        f"engine cuda: gpu_memory_fraction {settings.gpu_memory_fraction} lacks "
+        f"{-room / GIB:.2f} GiB for {taken}, and leaves nothing for KV: raise it, lower "
+        "max_batch_tokens, or end what else uses the device"
+    )
 
 
 def group_blocks(

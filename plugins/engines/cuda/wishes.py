@@ -11,7 +11,7 @@ from tokenwire.core.tokens import IdLogprobs, LogprobSettings
 from tokenwire.plugins.engines.cuda.choice import Choice
 from tokenwire.plugins.engines.cuda.edits import RowEdits
 from tokenwire.plugins.engines.cuda.policy.plan import Row
-from tokenwire.plugins.engines.cuda.runner import NOTHING, Asked, PromptWish, Results
+from tokenwire.plugins.engines.cuda.results import NOTHING, Asked, PromptWish, Results
 from tokenwire.plugins.engines.cuda.sampler import Wish
 
 __all__ = ("Wishes", "choice_of")
@@ -45,14 +45,17 @@ class Wishes:
         return Asked(tuple(self._edits), wishes, tuple(self._prompts))
 
     def read(self, results: Results) -> dict[int, IdLogprobs]:
-        """By row of the logits."""
+        """By row of the logits; and gives choices the scores of their prompts."""
+        if self.is_empty:
+            return {}
+        self._keep_prompts(results)
         found: dict[int, IdLogprobs] = {}
         for scored, lists in zip(self._scored.values(), results.scores, strict=True):
             for at, (row, settings) in enumerate(scored):
                 found[row] = _entry(results.ids[row], lists, at, settings, settings.top)
         return found
 
-    def keep_prompts(self, results: Results) -> None:
+    def _keep_prompts(self, results: Results) -> None:
         """Give each choice the scores of its prompt's ids that this step brought."""
         for wish, asked, lists in zip(self._prompts, self._asked, results.prompts, strict=True):
             row = self._rows[wish.row]
