@@ -21,6 +21,7 @@ class Speculation(Struct, frozen=True, forbid_unknown_fields=True):
     longest: Size = 4
     """The n-gram that is looked for first, in ids."""
     shortest: Size = 2
+    """The n-gram that is looked for last, in ids."""
 
     def __post_init__(self) -> None:
         if self.shortest > self.longest:
@@ -58,6 +59,7 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     kv_gib: Annotated[float, Meta(gt=0)] | None = None
     """KV memory in GiB. None: 1 on a CPU; what is left on a GPU."""
     prefix_cache: bool = True
+    """Start a prompt from KV blocks that earlier sequences left."""
     threads: Size | None = None
     """Of torch on a CPU. None: torch's own choice."""
     overlap: bool | None = None
@@ -75,7 +77,9 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     grammar: Literal["auto", "xgrammar", "llguidance", "none"] = "auto"
     """What keeps answers to a grammar. "auto": the first that is installed."""
     speculation: Speculation | None = None
+    """Drafts by prompt lookup. None: no drafts; an empty table: with its defaults."""
     task: Literal["generate", "embed"] = "generate"
+    """What it does: an engine makes tokens, or vectors."""
     pooling: Literal["auto", "last", "mean", "cls"] = "auto"
     """Of `task: embed`: which hidden states make the vector. "auto": the checkpoint says."""
     trace: str | None = None
@@ -83,9 +87,13 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     forbid_waits: bool = False
     """For tests: a step whose launch waits for the GPU fails."""
     credit_cap: Size = 1024
+    """Tokens that a choice without credit runs ahead, before it waits."""
     node_role: Literal["full"] = "full"
+    """Prefill and decode, in one place."""
     parallel_strategy: Literal["TP_1", "DEP_1"] = "TP_1"
+    """One device: both names say so."""
     instance_count: Literal[1] = 1
+    """One engine a model."""
 
     def __post_init__(self) -> None:
         if self.block_size & (self.block_size - 1):
