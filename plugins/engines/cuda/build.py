@@ -92,6 +92,7 @@ def assemble(
     from tokenwire.plugins.engines.cuda.worker import CudaWorker
 
     model, size = loaded.model, settings.block_size
+    model.settle()
     is_cuda = model.device.type == "cuda"
     has_graphs = is_cuda if settings.graphs is None else settings.graphs
     kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype

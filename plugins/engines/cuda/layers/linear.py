@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.lora import Lora
-from tokenwire.plugins.engines.cuda.layers.matmul import choose_product
+from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ class Linear:
         if bias:
             self.bias = site.empty(outputs)
             self._place(site, self.bias, "bias", 1)
+
+    def settle(self) -> None:
+        """To be called once the weight is filled, and once at most: it may be laid out anew."""
+        if self.scales is None:
+            self.product = settle(self.weight, self.product)
 
     def _place(self, site: Site, whole: Tensor, suffix: str, rows: int) -> None:
         """Each part's slice of `whole`, one of whose rows stands for `rows` outputs."""

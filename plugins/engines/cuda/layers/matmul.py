@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ("Product", "choose_product", "widened")
+from tokenwire.kernels import panels
+
+__all__ = ("Product", "choose_product", "settle", "widened")
 
 Product: TypeAlias = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N], as torch's `linear`."""
@@ -25,6 +27,15 @@ def choose_product(device: torch.device, dtype: torch.dtype) -> Product:
     """torch's own, but on CPUs that have no instructions for 16-bit floats."""
     half = dtype in (torch.bfloat16, torch.float16)
     return widened if half and device.type == "cpu" and not _multiplies(dtype) else F.linear
+
+
+def settle(weight: Tensor, product: Product) -> Product:
+    """Lay a filled weight out as this machine multiplies by it fastest, in its own memory; gives
+    what reads it so: `product`, where it stays as it is."""
+    if weight.shape[0] % panels.PANEL or panels.panels_reason(weight.device, weight.dtype):
+        return product
+    panels.pack(weight)
+    return panels.linear
 
 
 def widened(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

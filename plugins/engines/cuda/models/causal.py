@@ -16,7 +16,7 @@ from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.block import Block
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.lora import Lora, gate_of
-from tokenwire.plugins.engines.cuda.layers.matmul import choose_product
+from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
 from tokenwire.plugins.engines.cuda.layers.site import Site
@@ -70,6 +70,14 @@ class CausalModel:
     @property
     def weight_bytes(self) -> int:
         return sum(place.numel() * place.element_size() for place in self.places.values())
+
+    def settle(self) -> None:
+        """To be called once, when all weights are filled: lays those that are multiplied by out as
+        this machine does that fastest. `places` no longer show a checkpoint's tensors then."""
+        for linear in {id(linear): linear for linear, _ in self.linears().values()}.values():
+            linear.settle()
+        if self.head is not self.embedding:
+            self.product = settle(self.head, self.product)
 
     def linears(self) -> dict[str, tuple[Linear, int]]:
         """Each linear module of the checkpoint -> the layer it is in, and its part there."""

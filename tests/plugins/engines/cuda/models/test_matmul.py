@@ -31,3 +31,12 @@ def test_full_floats_and_gpus_are_left_to_torch() -> None:
     linear = torch.nn.functional.linear
     assert matmul.choose_product(torch.device("cpu"), torch.float32) is linear
     assert matmul.choose_product(torch.device("cuda"), torch.bfloat16) is linear
+
+
+@pytest.mark.parametrize("outputs", [48, 50])
+def test_a_settled_weight_multiplies_as_before(outputs) -> None:
+    torch.manual_seed(0)
+    x, weight = torch.randn(5, 24), torch.randn(outputs, 24)
+    exact = x @ weight.T
+    product = matmul.settle(weight, torch.nn.functional.linear)
+    torch.testing.assert_close(product(x, weight, None), exact)
