@@ -185,7 +185,7 @@ class Jobs:
         limit = self._card.context_length
         if job.stopping.max_tokens is not None:
             limit = min(limit, len(job.prompt) + job.stopping.max_tokens)
-        seq = choice.sequence = Sequence(
+        seq = Sequence(
             job.job,
             job.prompt,
             max_tokens=limit,
@@ -201,6 +201,9 @@ class Jobs:
             owner=choice,
         )
         reason = self._scheduler.add(seq)
-        if not reason and job.constraint is not None:
+        if reason:
+            return reason
+        choice.sequence = seq
+        if job.constraint is not None:
             self._scheduler.park(seq)
-        return reason
+        return ""
