@@ -1,13 +1,7 @@
-"""A GGUF file's header and where its tensors lie. Knows no model, and dequantises nothing.
-
-Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little-endian.
-(The package gguf reads the same; with a vocabulary in the file it takes it seconds.)
-"""
+"""A GGUF file's tensors: where their bytes lie. Knows no model, and dequantises nothing."""
 
 from __future__ import annotations
 
-import mmap
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
@@ -17,14 +11,9 @@ from typing import Any, final
 import numpy as np
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.gguf_header import GgufHeader, open_gguf
 
 __all__ = ("GgufFile", "GgufTensor")
-
-MAGIC = b"GGUF"
-VERSIONS = (2, 3)
-SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?"}
-SCALARS |= {10: "<Q", 11: "<q", 12: "<d"}
-STRING, ARRAY = 8, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +34,12 @@ class GgufFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._data, header = open_gguf(path)
+        self.fields: Mapping[str, object] = header.fields
+        """Scalars and texts; arrays are left out."""
         try:
-            with path.open("rb") as opened:
-                self._data = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
-            header = _Header(self._data)
-            self.fields: Mapping[str, object] = header.fields
-            """Scalars and texts; arrays are left out."""
             self.tensors = _tensors(header, len(self._data))
-        except (OSError, ValueError, KeyError, struct.error) as error:
+        except (ValueError, KeyError) as error:
             raise ConfigError(
                 f"{path}: wanted a whole GGUF file, and it cannot be read ({error}): "
                 "it may be cut short; copy or download it again"
@@ -65,86 +52,19 @@ class GgufFile:
         return found.reshape(*rows, tensor.bytes // max(1, prod(rows)))
 
 
-@final
-class _Header:
-    """Reads on from where it is."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self.data = data
-        self.at = 0
-        magic = data[:4]
-        if magic != MAGIC:
-            raise ValueError(f"wanted it to begin with {MAGIC!r}, got {magic!r}")
-        self.at = 4
-        version = self.scalar("<I")
-        if version not in VERSIONS:
-            raise ValueError(f"wanted version 2 or 3, little-endian, got {version}")
-        self.tensor_count, pairs = self.scalar("<Q"), self.scalar("<Q")
-        self.fields: dict[str, object] = {}
-        for _ in range(pairs):
-            key, kind = self.text(), self.scalar("<I")
-            value = self.value(kind)
-            if value is not None:
-                self.fields[key] = value
-
-    def scalar(self, form: str) -> Any:
-        (found,) = struct.unpack_from(form, self.data, self.at)
-        self.at += struct.calcsize(form)
-        return found
-
-    def text(self) -> str:
-        length = self.scalar("<Q")
-        self.at += length
-        if self.at > len(self.data):
-            raise ValueError(f"a text ends at byte {self.at} of {len(self.data)}")
-        return self.data[self.at - length : self.at].decode("utf-8", "replace")
-
-    def value(self, kind: int) -> object:
-        """None: an array, which is passed over."""
-        if kind == STRING:
-            return self.text()
-        if kind != ARRAY:
-            found: object = self.scalar(SCALARS[kind])
-            return found
-        inner, count = self.scalar("<I"), self.scalar("<Q")
-        if inner in SCALARS:
-            self.at += count * struct.calcsize(SCALARS[inner])
-        else:
-            self._pass_over(inner, count)
-        return None
-
-    def _pass_over(self, kind: int, count: int) -> None:
-        if kind != STRING:
-            for _ in range(count):
-                self.value(kind)
-            return
-        unpack, data, at = struct.Struct("<Q").unpack_from, self.data, self.at
-        for _ in range(count):
-            at += 8 + unpack(data, at)[0]
-        self.at = at
-
-
-def _tensors(header: _Header, size: int) -> tuple[GgufTensor, ...]:
+def _tensors(header: GgufHeader, size: int) -> tuple[GgufTensor, ...]:
     from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
-    listed = []
-    for _ in range(header.tensor_count):
-        name, dimensions = header.text(), header.scalar("<I")
-        shape = tuple(reversed([header.scalar("<Q") for _ in range(dimensions)]))
-        listed.append((name, shape, header.scalar("<I"), header.scalar("<Q")))
-    alignment = header.fields.get("general.alignment", 32)
-    if not isinstance(alignment, int) or alignment < 1:
-        raise ValueError(f"wanted general.alignment as a positive number, got {alignment!r}")
-    first = -(-header.at // alignment) * alignment
     found = []
-    for name, shape, number, offset in listed:
-        kind = GGMLQuantizationType(number)
+    for entry in header.tensors:
+        kind = GGMLQuantizationType(entry.type)
         together, width = GGML_QUANT_SIZES[kind]
-        tensor = GgufTensor(name, shape, kind.name, first + offset, prod(shape) // together * width)
-        if tensor.start + tensor.bytes > size:
+        length = prod(entry.shape) // together * width
+        start = header.end + entry.offset
+        if start + length > size:
             raise ValueError(
-                f"tensor {name!r}: wanted bytes {tensor.start} to {tensor.start + tensor.bytes}, "
+                f"tensor {entry.name!r}: wanted bytes {start} to {start + length}, "
                 f"and the file has {size}"
             )
-        found.append(tensor)
+        found.append(GgufTensor(entry.name, entry.shape, kind.name, start, length))
     return tuple(found)

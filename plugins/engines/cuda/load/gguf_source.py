@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.load.gguf_config import config_fields, tensor_names
+from tokenwire.core.gguf_config import config_fields
 from tokenwire.plugins.engines.cuda.load.gguf_file import GgufFile
+from tokenwire.plugins.engines.cuda.load.gguf_names import tensor_names
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import parse_config

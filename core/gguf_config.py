@@ -6,10 +6,11 @@ Keys: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from math import log
 
 from tokenwire.core.errors import ConfigError
 
-__all__ = ("ARCHITECTURES", "config_fields", "tensor_names")
+__all__ = ("ARCHITECTURES", "config_fields", "end_ids")
 
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
@@ -37,48 +38,70 @@ SIZES = {
     "sliding_window": "attention.sliding_window",
 }
 NEEDED = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
+ENDS = ("eos", "eot", "eom")
+"""End of text, of a turn, of a message: after each a model has said what it had to say."""
 
 
 def config_fields(
     fields: Mapping[str, object], tensors: Collection[str], where: str
 ) -> dict[str, object]:
-    """What config.json would say. `tensors`: the names of those in the file.
+    """What config.json would say, but for vocab_size. `tensors`: the names of those in the file.
 
-    Raises ConfigError for an architecture that is not in ARCHITECTURES.
+    Raises ConfigError, which begins with `where`, for an architecture that is not in ARCHITECTURES.
     """
     architecture = fields.get("general.architecture")
     if architecture not in ARCHITECTURES:
         raise ConfigError(
             f"{where}: general.architecture: wanted one of {', '.join(ARCHITECTURES)}, "
-            f"got {architecture!r}: this engine cannot run it"
+            f"got {architecture!r}: such a model cannot be run here"
         )
+    name = str(architecture)
     found: dict[str, object] = {
-        "architectures": [ARCHITECTURES[str(architecture)]],
+        "architectures": [ARCHITECTURES[name]],
+        "model_type": name,
         "tie_word_embeddings": "output.weight" not in tensors,
         "dtype": "bfloat16",
+        **_sizes(fields, name, where),
     }
+    ends = end_ids(fields)
+    if ends:
+        found["eos_token_id"] = ends[0] if len(ends) == 1 else ends
+    scaling = _scaling(fields, name)
+    if scaling:
+        found["rope_scaling"] = scaling
+    if name == "gemma3":
+        found |= _gemma(found)
+    elif name != "llama":
+        found.pop("sliding_window", None)
+    elif "sliding_window" in found:
+        found |= {"architectures": ["MistralForCausalLM"], "model_type": "mistral"}
+    if name != "gemma3":
+        found["hidden_act"] = "silu"
+    found["attention_bias"] = "blk.0.attn_q.bias" in tensors
+    return found
+
+
+def end_ids(fields: Mapping[str, object]) -> list[int]:
+    """Of the tokens that end an answer, as far as the file names them."""
+    ids = [fields.get(f"tokenizer.ggml.{name}_token_id") for name in ENDS]
+    return list(dict.fromkeys(id for id in ids if isinstance(id, int)))
+
+
+def _sizes(fields: Mapping[str, object], architecture: str, where: str) -> dict[str, object]:
+    found: dict[str, object] = {}
     for ours, theirs in SIZES.items():
         value = fields.get(f"{architecture}.{theirs}")
         if value is not None:
             found[ours] = value
         elif ours in NEEDED:
             raise ConfigError(f"{where}: wanted the key {architecture}.{theirs}, it is not there")
+    hidden, heads = found["hidden_size"], found["num_attention_heads"]
+    found.setdefault("num_key_value_heads", heads)
     dim = fields.get(f"{architecture}.rope.dimension_count")
-    if "head_dim" not in found and isinstance(dim, int):
-        found["head_dim"] = dim
-    eos = fields.get("tokenizer.ggml.eos_token_id")
-    if isinstance(eos, int):
-        found["eos_token_id"] = eos
-    scaling = _scaling(fields, str(architecture))
-    if scaling:
-        found["rope_scaling"] = scaling
-    if architecture == "gemma3":
-        found |= _gemma(found)
-    elif architecture != "llama":
-        found.pop("sliding_window", None)
-    elif "sliding_window" in found:
-        found["architectures"] = ["MistralForCausalLM"]
-    found["attention_bias"] = "blk.0.attn_q.bias" in tensors
+    if isinstance(dim, int):
+        found.setdefault("head_dim", dim)
+    elif isinstance(hidden, int) and isinstance(heads, int) and heads > 0:
+        found.setdefault("head_dim", hidden // heads)
     return found
 
 
@@ -96,6 +119,10 @@ def _scaling(fields: Mapping[str, object], architecture: str) -> dict[str, objec
         value = fields.get(f"{architecture}.rope.scaling.{theirs}")
         if value is not None:
             found[ours] = value
+    own, factor = found.get("attention_factor"), found.get("factor")
+    if kind == "yarn" and isinstance(own, float) and isinstance(factor, float):
+        # Why: readers of this format multiply it into yarn's own; in config.json it replaces it.
+        found["attention_factor"] = own * (1.0 + 0.1 * log(max(1.0, factor)))
     return found
 
 
@@ -107,43 +134,8 @@ def _gemma(found: Mapping[str, object]) -> dict[str, object]:
         assert isinstance(heads, int)
         scalar = hidden // heads
     theta = found.get("rope_theta", 1_000_000.0)
-    return {"query_pre_attn_scalar": scalar, "rope_theta": theta}
-
-
-WHOLE = {
-    "token_embd.weight": "model.embed_tokens.weight",
-    "output_norm.weight": "model.norm.weight",
-    "output.weight": "lm_head.weight",
-}
-MODULES = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "attn_q_norm": "self_attn.q_norm",
-    "attn_k_norm": "self_attn.k_norm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-    "ffn_norm": "post_attention_layernorm",
-}
-GEMMA = {
-    "post_attention_norm": "post_attention_layernorm",
-    "ffn_norm": "pre_feedforward_layernorm",
-    "post_ffw_norm": "post_feedforward_layernorm",
-}
-
-
-def tensor_names(architecture: str, tensors: Collection[str]) -> dict[str, str]:
-    """Names in the file -> names in a Hugging Face checkpoint; a name not known here stays."""
-    modules = {**MODULES, **(GEMMA if architecture == "gemma3" else {})}
-    found: dict[str, str] = {}
-    for name in tensors:
-        head, _, suffix = name.rpartition(".")
-        parts = head.split(".", 2)
-        if len(parts) == 3 and parts[0] == "blk" and parts[2] in modules:
-            found[name] = f"model.layers.{parts[1]}.{modules[parts[2]]}.{suffix}"
-        else:
-            found[name] = WHOLE.get(name, name)
-    return found
+    return {
+        "model_type": "gemma3_text",
+        "query_pre_attn_scalar": scalar,
+        "rope_theta": theta,
+    }
