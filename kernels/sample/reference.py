@@ -56,7 +56,8 @@ def filtered(logits: Tensor, temperature: float, top_k: int, top_p: float, min_p
         before = torch.cumsum(probabilities, 0) - probabilities
         drop = before >= top_p
         drop[0] = False
-        scaled = scaled.index_fill(0, order[drop], NEVER)
+        # Why not by a mask as an index: that would wait for the device.
+        scaled = scaled.masked_fill(torch.empty_like(drop).scatter(0, order, drop), NEVER)
     if min_p > 0:
         probabilities = torch.softmax(scaled, 0)
         scaled = scaled.masked_fill(probabilities < min_p * probabilities.max(), NEVER)
