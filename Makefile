@@ -56,6 +56,9 @@ ENGINE ?= cpu
 $(MODELS)/smollm2/tokenizer.json: | $(VENV)/base
 	$(BIN)/tokenwire fetch smollm2 --into $(MODELS)
 
+$(MODELS)/minilm/model.safetensors: | $(VENV)/base
+	$(BIN)/tokenwire fetch minilm --into $(MODELS)
+
 # The clients have an environment of their own: what they ask of each other is not ours to settle.
 $(CLIENTS)/python: tests/clients/requirements.txt
 	$(PYTHON) -m venv $(CLIENTS)
@@ -99,8 +102,8 @@ test-gateway: check $(MODELS)/smollm2/tokenizer.json
 test-clients: $(VENV)/dev $(CLIENTS)/python $(NODE_MODULES)/installed
 	TOKENWIRE_CLIENTS=$(abspath $(CLIENTS)) $(BIN)/python -m pytest -m clients tests/clients
 
-test: test-gateway test-clients $(VENV)/reference
-	$(BIN)/python -m pytest -m "torch and not long"
+test: test-gateway test-clients $(VENV)/reference $(MODELS)/minilm/model.safetensors
+	$(BIN)/python -m pytest $(SPREAD) -m "torch and not long"
 	$(BIN)/python -m pip install --quiet --dry-run -e '.[all]'
 
 test-long: $(VENV)/dev $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
