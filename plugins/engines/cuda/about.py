@@ -38,7 +38,7 @@ def about(
         "device": str(model.device),
         "dtype": _name(model.dtype),
         "kv_dtype": _name(kv_dtype),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "bytes": loaded.bytes,
         "load_seconds": round(loaded.seconds, 3),
         "load_gb_s": round(loaded.bytes / 1e9 / seconds, 3),

@@ -74,7 +74,7 @@ def build_embedding(
         "model": services.model or path.name,
         "task": "embed",
         "device": device,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "pooling": embedder.spec.kind,
         "dimensions": loaded.dimensions,
         "context_length": card.context_length,
