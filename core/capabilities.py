@@ -40,6 +40,7 @@ def capabilities_of(
         aliases=tuple(aliases),
         context_length=model.info().context_length,
         tasks=() if card is None else card.tasks,
+        embedding_size=None if card is None else card.embedding_size,
         dialect=dialect,
         why=why,
         fingerprint=model.renderer.fingerprint,

@@ -170,7 +170,7 @@ class Lookups:
                     return asked
                 break
         raise RequestError(
-            f"protocol {request.protocol!r} asks no model, so there is nothing to render",
+            f"protocol {request.protocol!r} has no prompts that a model goes on from",
             param="protocol",
         )
 

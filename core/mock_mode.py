@@ -18,7 +18,7 @@ MEMORY = "memory"
 
 
 def with_mock(config: Config) -> Config:
-    """Every model on the mock engine, with its own tokenizer, template and limits, so that a
+    """Every model on the mock engine, with its own tokenizer, template, limits and task, so that a
     production file runs on a laptop. A tokenizer that is not there becomes `bytes` and `plain`,
     with a warning; a short-form model is named `default`. Twice is once."""
     models: list[ModelConfig] = []
@@ -76,7 +76,11 @@ def is_loopback(host: str) -> bool:
 
 
 def _swapped(model: ModelConfig) -> ModelConfig:
-    engine = model.engine if model.engine.plugin == MOCK else PluginUse(MOCK)
+    engine = model.engine
+    if engine.plugin != MOCK:
+        # Why: whoever asks for vectors wants some of the mock too.
+        is_embedder = engine.settings.get("task") == "embed"
+        engine = PluginUse(MOCK, {"tasks": ["embed"]} if is_embedder else {})
     return msgspec.structs.replace(model, name=model.name or "default", engine=engine)
 
 

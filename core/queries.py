@@ -164,6 +164,8 @@ class ModelCapabilities(Struct, frozen=True):
     """Capabilities that the engine declares; empty while it loads."""
     is_ready: bool
     protocols: Mapping[str, tuple[FieldUse, ...]]
+    embedding_size: int | None = None
+    """Numbers in a vector, where it makes some and says so."""
 
 
 class CapabilityTable(Struct, frozen=True):

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 from msgspec import Struct
 
-__all__ = ("LiveServer", "live_server")
+__all__ = ("COMMAND", "LiveServer", "live_server")
 
 STARTS_WITHIN_S = 180.0
 COMMAND = Path(sys.executable).with_name("tokenwire")

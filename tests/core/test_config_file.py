@@ -417,6 +417,13 @@ def test_a_mock_model_keeps_its_settings():
     assert with_mock(config).models == config.models
 
 
+def test_a_model_that_embeds_does_so_on_the_mock():
+    config = parse(
+        "models: [{name: a, engine: {plugin: cuda, task: embed}, tokenizer: bytes}]", "d.yaml", {}
+    )
+    assert with_mock(config).models[0].engine == PluginUse("mock", {"tasks": ["embed"]})
+
+
 @pytest.mark.parametrize("key", ["tokenizer: /none/tokenizer.json", "checkpoint: /none"])
 def test_a_missing_tokenizer_becomes_bytes_and_plain_with_a_warning(key):
     config = parse(f"models: [{{name: a, engine: cuda, dialect: hermes, {key}}}]", "d.yaml", {})

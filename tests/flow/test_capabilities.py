@@ -241,7 +241,7 @@ def test_the_route_says_what_the_tables_say(world: World) -> None:
     client = world._client
     listed: Any = client.send(HttpRequest("GET", "/v1/capabilities")).json()
     by_name = {each["id"]: each for each in listed["data"]}
-    assert set(by_name) == {"m", "other", "lacks", "gaps", "begins"}
+    assert set(by_name) == {"m", "other", "lacks", "gaps", "begins", "e", "e2"}
     own = by_name["m"]
     assert own == client.send(HttpRequest("GET", "/v1/capabilities/m")).json()
     assert own["ready"] is True
@@ -250,13 +250,17 @@ def test_the_route_says_what_the_tables_say(world: World) -> None:
     assert own["dialect"] == {"name": "hermes", "why": "configured"}
     answer = client.post("/v1/completions", {"model": "m", "prompt": "a"})
     assert answer.headers["x-tokenwire-fingerprint"] == own["fingerprint"]
+    assert by_name["e"]["tasks"] == ["embed"]
+    assert (own["embedding_size"], by_name["e2"]["embedding_size"]) == (None, 8)
     for protocol, codec in CODECS.items():
-        said = own["protocols"][protocol]
+        tasks = {name for name, each in by_name.items() if protocol in each["protocols"]}
+        assert ("m" in tasks, "e" in tasks) == (codec.task != "embed", codec.task != "generate")
+        said = by_name["e" if codec.task == "embed" else "m"]["protocols"][protocol]
         assert {name: field["how"] for name, field in said.items()} == {
             rule.name: rule.otherwise if said[rule.name].get("lacks") else rule.how
             for rule in codec.fields
         }
-        lacking = by_name["lacks"]["protocols"][protocol]
+        lacking = by_name["lacks"]["protocols"].get(protocol, {})
         for rule in codec.fields:
             lacks = [name for name in rule.needs if name in ALL]
             if lacks:

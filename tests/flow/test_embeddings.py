@@ -15,6 +15,7 @@ from tests.flow.spy import SpyEngine
 from tests.flow.wired import Told, factory, model, serving, until
 from tokenwire.core.config import ServerConfig
 from tokenwire.core.embedding import AT_ONCE, shortened
+from tokenwire.core.events import Usage
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.testing.client import LocalClient, Recording
 from tokenwire.core.tokens import (
@@ -266,4 +267,4 @@ def test_observers_are_told(served: Served, told: Told) -> None:
     assert len(told.ended) == before + 1, "what is refused before it is asked is no call"
     started, ended = told.started[-1], told.ended[-1]
     assert (started.protocol, started.model, started.user) == ("embeddings", "e", "u")
-    assert (ended.outcome, ended.status, ended.usage.prompt_tokens) == ("ok", 200, 3)
+    assert (ended.outcome, ended.status, ended.usage) == ("ok", 200, Usage(3, 0))

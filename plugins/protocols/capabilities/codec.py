@@ -65,6 +65,7 @@ def _model(model: ModelCapabilities) -> dict[str, object]:
         "ready": model.is_ready,
         "context_length": model.context_length,
         "tasks": model.tasks,
+        "embedding_size": model.embedding_size,
         "dialect": {"name": model.dialect, "why": model.why},
         "fingerprint": model.fingerprint,
         "engine": model.engine,

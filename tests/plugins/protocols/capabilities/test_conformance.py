@@ -42,6 +42,7 @@ def test_a_model_s_entry():
         "ready": True,
         "context_length": 9,
         "tasks": ["generate"],
+        "embedding_size": None,
         "dialect": {"name": "plain", "why": "configured"},
         "fingerprint": "f",
         "engine": ["n"],
