@@ -169,17 +169,35 @@ void stepped(const Shape& s, const float* q, const T* k, const T* v, const int64
   summed<H>(scores, v, slots, s.dim, count, acc);
 }
 
-// Where `count` keys from `key` on begin in the cache.
-inline void placed(const int32_t* table, int64_t block_size, int64_t row, int64_t key, int count, int64_t* slots) {
+// Asks for one head of some keys and their values, which come while the keys before are computed.
+template <typename T>
+inline void asked(const Shape& s, const T* k, const T* v, const int64_t* slots, int count) {
+  constexpr int64_t LINE = 64 / sizeof(T);
   for (int j = 0; j < count; ++j)
-    slots[j] = (table[(key + j) / block_size] * block_size + (key + j) % block_size) * row;
+    for (int64_t d = 0; d < s.dim; d += LINE) {
+      __builtin_prefetch(k + slots[j] + d, 0, 2);
+      __builtin_prefetch(v + slots[j] + d, 0, 2);
+    }
 }
 
-// One sequence, key-value heads first .. last.
+// The keys that one sequence reads.
+struct Keys {
+  const int32_t* table;
+  int64_t block_size, begin, end;
+
+  // Where the next ones from `key` on begin in the cache; how many.
+  int place(int64_t key, int64_t row, int64_t* slots) const {
+    const int count = int(std::min(end - key, int64_t(KEYS)));
+    for (int j = 0; j < count; ++j)
+      slots[j] = (table[(key + j) / block_size] * block_size + (key + j) % block_size) * row;
+    return std::max(count, 0);
+  }
+};
+
+// One sequence, key-value heads first .. last; `after` are the keys of the one that comes next.
 template <typename T, typename Q>
-void sequence(const Shape& s, const Q* q, const T* k_cache, const T* v_cache, const int32_t* table,
-              int64_t block_size, int64_t begin, int64_t end, const float* sinks, int64_t first, int64_t last,
-              Q* out) {
+void sequence(const Shape& s, const Q* q, const T* k_cache, const T* v_cache, const Keys& keys, const Keys& after,
+              const float* sinks, int64_t first, int64_t last, Q* out) {
   const int64_t group = s.heads / s.kv_heads, from = first * group, heads = (last - first) * group;
   thread_local std::vector<float> scratch;
   scratch.assign(heads * (2 * s.dim + 2), 0.0f);
@@ -188,12 +206,14 @@ void sequence(const Shape& s, const Q* q, const T* k_cache, const T* v_cache, co
   std::fill(peaks, peaks + heads, -INFINITY);
   const float factor = s.scale * s.k_scale;
   for (int64_t i = 0; i < heads * s.dim; ++i) queries[i] = widen(q[from * s.dim + i]) * factor;
-  int64_t slots[KEYS];
-  for (int64_t key = begin; key < end; key += KEYS) {
-    const int count = int(std::min(end - key, int64_t(KEYS)));
-    placed(table, block_size, s.row, key, count, slots);
+  int64_t slots[KEYS], coming[KEYS];
+  int count = keys.place(keys.begin, s.row, slots);
+  for (int64_t key = keys.begin; key < keys.end; key += KEYS) {
+    const bool is_last = key + KEYS >= keys.end;
+    const int more = is_last ? after.place(after.begin, s.row, coming) : keys.place(key + KEYS, s.row, coming);
     for (int64_t kv = first; kv < last; ++kv) {
       const T *k = k_cache + kv * s.dim, *v = v_cache + kv * s.dim;
+      asked(s, k, v, coming, more);
       int64_t h = (kv - first) * group;
       const int64_t stop = h + group;
       for (; h + 2 <= stop; h += 2)
@@ -201,6 +221,8 @@ void sequence(const Shape& s, const Q* q, const T* k_cache, const T* v_cache, co
       for (; h < stop; ++h)
         stepped<1>(s, queries + h * s.dim, k, v, slots, count, peaks + h, totals + h, acc + h * s.dim);
     }
+    count = more;
+    std::copy(coming, coming + more, slots);
   }
   for (int64_t h = 0; h < heads; ++h) {
     float total = totals[h], gain = s.v_scale;
@@ -222,10 +244,13 @@ void batch(const Shape& s, const T* q, int64_t q_row, const T* k, const T* v, co
   const int64_t tasks = sequences * parts, share = s.kv_heads / parts;
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
   for (int64_t task = 0; task < tasks; ++task) {
-    const int64_t b = task / parts, first = (task % parts) * share, end = lengths[b];
-    const int64_t begin = window > 0 ? std::max<int64_t>(0, end - window) : 0;
-    sequence(s, q + b * q_row, k, v, table + b * table_width, block_size, begin, end, sinks, first, first + share,
-             out + b * s.heads * s.dim);
+    const int64_t b = task / parts, first = (task % parts) * share;
+    const auto keys = [&](int64_t row) {
+      const int64_t end = row < sequences ? lengths[row] : 0;
+      const int64_t begin = window > 0 ? std::max<int64_t>(0, end - window) : 0;
+      return Keys{table + row * table_width, block_size, begin, end};
+    };
+    sequence(s, q + b * q_row, k, v, keys(b), keys(b + 1), sinks, first, first + share, out + b * s.heads * s.dim);
   }
 }
 
