@@ -13,7 +13,7 @@ import pytest
 
 from tests.flow.spy import SpyEngine
 from tests.flow.wired import Told, factory, model, serving, until
-from tokenwire.core.config import ServerConfig
+from tokenwire.core.config import ParseConfig, ServerConfig
 from tokenwire.core.embedding import AT_ONCE, shortened
 from tokenwire.core.events import Usage
 from tokenwire.core.ports.engine import Engine
@@ -48,6 +48,7 @@ def served(told: Told) -> Iterator[Served]:
         model("m"),
         model("e", settings=EMBEDS),
         model("both", settings={"tasks": ["generate", "embed"]}),
+        model("strict", settings=EMBEDS, parse=ParseConfig(unknown_fields="refuse")),
         model("narrow", settings={**EMBEDS, "context_length": 8}),
         observers=[told],
     ) as found:
@@ -257,6 +258,17 @@ def test_an_answer_that_takes_too_long_ends_its_jobs() -> None:
         assert "0.05 s" in answer["error"]["message"]
         assert aborts(engine) == {(engine.jobs[0].job, AbortReason.DEADLINE)}
         assert told.tale[1].status == 504
+
+
+def test_unknown_fields_are_listed_or_refused(served: Served) -> None:
+    client, _ = served
+    body = {"model": "e", "input": "a", "fancy": 1}
+    data = json.dumps(body).encode()
+    response = client.send(HttpRequest("POST", PATH, query="x=1", body=data))
+    assert response.status == 200
+    assert response.headers["x-tokenwire-ignored"] == "fancy, ?x"
+    status, answer = ask(client, model="strict", input="a", fancy=1)
+    assert (status, answer["error"]["param"]) == (400, "fancy")
 
 
 def test_observers_are_told(served: Served, told: Told) -> None:

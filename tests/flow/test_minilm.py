@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,6 +126,25 @@ def test_it_tells_what_it_does(server: LiveServer) -> None:
     assert "chat_completions" not in told["protocols"]
     paths = httpx.get(f"{server.url}/openapi.json").json()["paths"]
     assert "/v1/embeddings" in paths
+
+
+def test_tokenize_gives_the_ids_that_the_model_reads(server: LiveServer) -> None:
+    text = "a calm sea, [SEP] and more"
+    tokens = httpx.post(f"{server.url}/tokenize", json={"prompt": text}).json()["tokens"]
+    body = {"input": [text, text]}
+    asked = httpx.post(f"{server.url}/v1/embeddings", json=body).json()
+    given = httpx.post(f"{server.url}/v1/embeddings", json={"input": tokens}).json()
+    one, other = asked["data"][0]["embedding"], given["data"][0]["embedding"]
+    assert asked["usage"]["prompt_tokens"] == 2 * len(tokens)
+    assert one == pytest.approx(other, abs=1e-6)
+    assert (tokens[0], tokens[-1], tokens.count(tokens[-1])) == (101, 102, 1)
+
+
+def test_its_engine_tells_of_itself(server: LiveServer) -> None:
+    assert httpx.post(f"{server.url}/v1/embeddings", json={"input": "a"}).status_code == 200
+    told = httpx.get(f"{server.url}/engines").text
+    assert re.search(r'"dimensions":\s*384', told), told
+    assert 'protocol="embeddings"' in httpx.get(f"{server.url}/metrics").text
 
 
 def test_the_command_line_asks_it(server: LiveServer) -> None:

@@ -128,7 +128,8 @@ class EmbeddingWorker(Worker):
                 self._something.clear()
                 has_moved = self._turn()
                 self._flush()
-                if not has_moved and not self._inbox:
+                # Why stopping again: it may have been said since, before the flag was cleared.
+                if not (has_moved or self._inbox or self._is_stopping):
                     self._something.wait()
             self._read()
             self._end_all(DRAINED)
