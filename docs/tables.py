@@ -1,16 +1,24 @@
 """Writes the tables of these documents that are drawn from code, between their markers.
 
 `make docs` runs it; with --check it writes nothing and fails where a table is stale. A marker is a
-comment `fields of PROTOCOL`, `protocols`, `losses of calls`, `losses of answers`, `dialects` or
-`metrics`, and the table ends at a comment `end`.
+comment `fields of PROTOCOL`, `settings of ENGINE`, `protocols`, `losses of calls`, `losses of
+answers`, `dialects` or `metrics`, and the table ends at a comment `end`.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from msgspec import NODEFAULT, Meta, Struct, json
+from msgspec.structs import FieldInfo, fields
 
 from tokenwire.core.answer_losses import ANSWER_LOSSES
 from tokenwire.core.call_losses import CALL_LOSSES
@@ -23,7 +31,7 @@ from tokenwire.core.ports.dialect import Dialect, ParserMaker
 from tokenwire.core.server.metric_table import METRICS
 
 DOCS = Path(__file__).parent
-NAMES = r"fields of (\w+)|protocols|dialects|metrics|losses of (?:calls|answers)"
+NAMES = r"fields of (\w+)|settings of (\w+)|protocols|dialects|metrics|losses of (?:calls|answers)"
 BLOCK = re.compile(rf"(<!-- ({NAMES}) -->\n).*?(<!-- end -->)", re.DOTALL)
 PAGES = {name: "tokens" for name in ("tokenize", "detokenize", "render", "parse", "generate")}
 """Protocols whose page is another's."""
@@ -61,7 +69,7 @@ def codecs(host: Host) -> dict[str, Codec]:
 
 
 def _block(host: Host, found: re.Match[str]) -> str:
-    begin, what, protocol, end = found.groups()
+    begin, what, protocol, engine, end = found.groups()
     tables: dict[str, Callable[[], str]] = {
         "protocols": lambda: _protocols(codecs(host)),
         "dialects": lambda: _dialects(host),
@@ -69,7 +77,12 @@ def _block(host: Host, found: re.Match[str]) -> str:
         "losses of calls": lambda: _call_losses(codecs(host)),
         "losses of answers": lambda: _answer_losses(codecs(host)),
     }
-    table = tables[what]() if protocol is None else _fields(codecs(host)[protocol].fields)
+    if protocol is not None:
+        table = _fields(codecs(host)[protocol].fields)
+    elif engine is not None:
+        table = _settings(host.engines.find(engine).settings)
+    else:
+        table = tables[what]()
     return f"{begin}\n{table}\n{end}"
 
 
@@ -111,6 +124,66 @@ def _fields(rules: Iterable[FieldRule]) -> str:
 
 def _needs(rule: FieldRule) -> str:
     return f"{_codes(rule.needs)}; else {rule.otherwise}" if rule.needs else ""
+
+
+def _settings(settings: type[Struct]) -> str:
+    return _table(("key", "type", "default", "meaning"), _keys(settings))
+
+
+def _keys(settings: type[Struct], prefix: str = "") -> Iterator[tuple[str, ...]]:
+    """Rows of a Struct, and after a field that holds another one, that one's."""
+    hints, texts = get_type_hints(settings, include_extras=True), _texts(settings)
+    for field in fields(settings):
+        hint = hints[field.name]
+        key = f"{prefix}{field.encode_name}"
+        meaning = texts.get(field.name, "").replace("|", "\\|")
+        yield _code(key), _kind(hint), _default(field), meaning
+        for inner in (hint, *get_args(hint)):
+            if isinstance(inner, type) and issubclass(inner, Struct):
+                yield from _keys(inner, f"{key}.")
+
+
+def _texts(settings: type[Struct]) -> dict[str, str]:
+    """What stands under each field."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(settings))).body
+    assert isinstance(body, ast.ClassDef)
+    found: dict[str, str] = {}
+    for field, under in zip(body.body, body.body[1:], strict=False):
+        match field, under:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=text)):
+                found[name] = " ".join(str(text).split())
+    return found
+
+
+def _kind(hint: Any) -> str:
+    """A type in words: its values or bounds, and no None, which the default says."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return _codes(str(value) for value in inner)
+    if origin is Annotated:
+        bounds = (_bounds(each) for each in inner[1:] if isinstance(each, Meta))
+        return ", ".join((_kind(inner[0]), *bounds))
+    if NoneType in inner:
+        return " or ".join(_kind(each) for each in inner if each is not NoneType)
+    if origin is dict:
+        return f"table of {_kind(inner[1])}"
+    return "table" if issubclass(hint, Struct) else hint.__name__
+
+
+def _bounds(meta: Meta) -> str:
+    limits = (("from", meta.ge), ("above", meta.gt), ("to", meta.le), ("below", meta.lt))
+    return " ".join(f"{word} {limit}" for word, limit in limits if limit is not None)
+
+
+def _default(field: FieldInfo) -> str:
+    value = field.default
+    if value is NODEFAULT:
+        value = None if field.required else field.default_factory()
+    if field.required:
+        return "required"
+    if value is None:
+        return "none"
+    return _code(value if isinstance(value, str) else json.encode(value).decode())
 
 
 def _protocols(found: dict[str, Codec]) -> str:

@@ -34,11 +34,19 @@ def test_every_protocol_has_a_page_with_its_table(tables: ModuleType) -> None:
     assert "protocols" in drawn["protocols.md"]
     assert "dialects" in drawn["dialects.md"]
     assert "metrics" in drawn["metrics.md"]
+    assert "settings of cuda" in drawn["engine.md"]
     for name, codec in tables.codecs(Host()).items():
         page = f"protocols/{tables.page(name)}.md"
         assert (ROOT / "docs" / page).is_file(), f"{name} has no page docs/{page}"
         if codec.fields:
             assert f"fields of {name}" in drawn[page]
+
+
+def test_every_setting_says_what_it_is(tables: ModuleType) -> None:
+    rows = list(tables._keys(Host().engines.find("cuda").settings))
+    assert ("`speculation.tokens`", "int, from 1", "`4`") in {row[:3] for row in rows}
+    assert ("`gpu_memory_fraction`", "float, above 0 to 1", "`0.88`") in {row[:3] for row in rows}
+    assert [row[0] for row in rows if not row[3].endswith((".", "..."))] == []
 
 
 def test_what_would_break_a_table_is_written_so_that_it_does_not(tables: ModuleType) -> None:

@@ -69,7 +69,8 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     kernels: dict[str, str] = {}
     """Op -> implementation, where another than the preferred one is wanted."""
     kernel_lib: str | None = None
-    """A folder that `tokenwire kernels build` wrote. None: kernels are compiled when first used."""
+    """A folder that `tokenwire kernels build` wrote. None: where it writes unless told otherwise.
+    What does not fit, or is not there, is compiled when first used."""
     objective: Literal["latency", "determinism"] = "latency"
     """What kernels are chosen for."""
     adapters: dict[str, str] = {}
