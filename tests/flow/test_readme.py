@@ -45,7 +45,7 @@ def test_everything_in_it_is_tried() -> None:
     tried = [block for _, block in (*CURLS, *SNIPPETS, *of(".venv/bin/tokenwire"))]
     rest = [block for _, block in blocks() if block not in tried]
     assert rest == ["make serve", "make test", "make serve-real"]
-    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (12, 2, 4)
+    assert (len(CURLS), len(SNIPPETS), len(LINES)) == (12, 2, 5)
     makefile = (ROOT / "Makefile").read_text()
     for block in rest:
         assert f"\n{block.removeprefix('make ')}: " in makefile
@@ -107,7 +107,10 @@ def test_its_clients_work(server: LiveServer, block: str) -> None:
         assert "smollm2" in {model.id for model in client.models.list()}
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize(
+    "line",
+    [pytest.param(line, marks=[pytest.mark.torch] * ("kernels" in line)) for line in LINES],
+)
 def test_its_command_lines_work(
     server: LiveServer, line: str, tmp_path: Path, smollm2: Path
 ) -> None:
