@@ -45,5 +45,7 @@ class KvCache:
     k: Tensor
     """[N, block_size, Hkv, D], in the network's dtype or float8_e4m3fn."""
     v: Tensor
+    """As `k`."""
     k_scale: float = 1.0
+    """A value is what is stored times it, in a cache of float8_e4m3fn; in others it is not read."""
     v_scale: float = 1.0

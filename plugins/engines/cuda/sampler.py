@@ -1,7 +1,7 @@
 """From hidden states to ids and their log probabilities, on the device. Knows no job, no schedule.
 
 The order is fixed: raw scores, bias, masks, penalties, then the draw (temperature, top_k, top_p,
-min_p, noise). What goes back to the host goes in one go, when `Drawn.fetch` is asked.
+min_p, noise). Nothing is read back: `Drawn` is on the device, and the runner brings it in one go.
 """
 
 from __future__ import annotations

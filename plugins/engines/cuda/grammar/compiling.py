@@ -1,4 +1,4 @@
-"""Grammars of one model: compiled in threads, kept by what they are, made into one machine a choice.
+"""Grammars of one model: compiled in threads, kept by what they are, one machine made a choice.
 
 Knows which backends there are, and imports none before it is built.
 """

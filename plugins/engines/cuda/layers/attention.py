@@ -40,6 +40,8 @@ class Attention:
     def __call__(
         self, x: Tensor, batch: Batch, cache: KvCache, cos_sin: Tensor, gate: Tensor | None
     ) -> Tensor:
+        """`cos_sin` [positions, R] float32, as `ops.rope` takes it; `gate` [T, slots] of `gate_of`;
+        None: no token has an adapter."""
         config, ops = self.config, self.ops
         heads, kv_heads = config.heads, config.kv_heads
         qkv = self.qkv(x, gate).view(-1, heads + 2 * kv_heads, config.head_dim)

@@ -44,6 +44,7 @@ class Lora:
         self.ups[part][:, slot - 1, :rank].copy_(b)
 
     def clear(self, slot: int) -> None:
+        """Tokens of this slot get nothing added from here on."""
         self.down[:, slot - 1].zero_()
         for up in self.ups:
             up[:, slot - 1].zero_()

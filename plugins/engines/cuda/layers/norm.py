@@ -13,6 +13,8 @@ __all__ = ("Norm",)
 
 @final
 class Norm:
+    """x [..., H] -> the same, with the family's offset added to the weight."""
+
     __slots__ = ("eps", "offset", "ops", "weight")
 
     def __init__(self, site: Site, name: str) -> None:
@@ -25,6 +27,7 @@ class Norm:
         return y
 
     def join(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
-        """(norm of residual + x, residual + x); the memory of `residual` is used for the sum."""
+        """x, residual [T, H] -> (norm of residual + x, residual + x); the memory of `residual` is
+        used for the sum."""
         y, total = self.ops.add_rms_norm(x, residual, self.weight, self.eps, self.offset)
         return y, total

@@ -43,7 +43,9 @@ def pack(
     device: torch.device | str,
     slots: Sequence[int] | None = None,
 ) -> EmbedBatch:
-    """`slots`: each text's adapter. Raises ValueError for an empty text."""
+    """Texts of ids, one after another, on `device`. `slots`: each text's adapter.
+
+    Raises ValueError for an empty text."""
     if not all(texts):
         raise ValueError("embed: wanted texts of at least one token, got an empty one")
     flat = [id for text in texts for id in text]

@@ -84,6 +84,7 @@ class BertModel:
             return x
 
     def normalise(self, x: Tensor, weights: Weights) -> Tensor:
+        """[T, H] -> [T, H], by (weight, bias)."""
         return F.layer_norm(x, (self.config.hidden,), *weights, eps=self.config.eps)
 
 
