@@ -112,12 +112,13 @@ test-long: $(VENV)/dev $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
 kit: $(VENV)/dev
 	$(BIN)/python -m pytest tests/kits
 
-bench: $(VENV)/dev $(MODELS)/smollm2/tokenizer.json
+bench: $(VENV)/dev $(VENV)/reference $(MODELS)/smollm2/tokenizer.json
 	$(BIN)/python benchmarks/per_token.py
 	$(BIN)/python benchmarks/codec.py
 	$(BIN)/python benchmarks/next_turn.py
 	$(BIN)/python benchmarks/gateway.py
 	$(BIN)/python benchmarks/loop_lag.py
+	$(BIN)/python benchmarks/engine.py
 
 docs: $(VENV)/base
 	$(BIN)/python docs/tables.py
