@@ -33,7 +33,7 @@ DRAINED = Finish(FinishKind.ABORT, FinishCause.DRAIN)
 
 
 class EchoSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    step_ms: float = 10.0
+    step_ms: float = 20.0
 
 
 class Choice:
