@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import torch
 from torch import Tensor
@@ -56,7 +56,7 @@ class DecodeGraphs:
         self._device = device
         self._has_adapters = has_adapters
         self._graphs: dict[int, _Graph] = {}
-        self._pool: object = None
+        self._pool: Any = None
 
     def capture(self) -> None:
         """All sizes, the largest first, which share one memory pool. Nothing, without a GPU."""

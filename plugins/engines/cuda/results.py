@@ -71,7 +71,7 @@ class Step:
         self.rows = tuple(rows)
         self.number = number
         self.launched = time.monotonic()
-        self.times = (0, 0, 0, 0)
+        self.times: tuple[int, int, int, int] = (0, 0, 0, 0)
         """By perf_counter_ns: when it was launched, when its inputs were prepared, when the device
         began and ended; an end of 0: when its results were there."""
         self.future: Future[Drew] | None = None
