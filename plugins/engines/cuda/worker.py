@@ -177,7 +177,7 @@ class CudaWorker(Worker):
             self._grammars.close()
 
     def _turn(self) -> bool:
-        """One turn of the loop; whether it did anything."""
+        """One turn of the loop; whether there may be more to do without a word from outside."""
         self._read()
         now = time.monotonic()
         for seq in self._scheduler.expired(now):
@@ -198,7 +198,7 @@ class CudaWorker(Worker):
         has_retired = self._steps.flying > ahead
         while self._steps.flying > ahead:
             self._steps.retire()
-        return bool(plan.rows) or has_retired
+        return plan.has_effect or has_retired
 
     def _flush(self) -> None:
         if self._jobs.out:

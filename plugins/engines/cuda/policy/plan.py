@@ -39,3 +39,8 @@ class Plan(Struct, frozen=True):
     """They gave back their blocks and wait again."""
     grown: tuple[Sequence, ...] = ()
     """Their block tables have new entries."""
+
+    @property
+    def has_effect(self) -> bool:
+        """Something changed, be it without a row: the next plan may be another one."""
+        return bool(self.rows or self.preempted or self.grown)
