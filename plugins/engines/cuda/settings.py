@@ -47,7 +47,7 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     max_batch_size: Size | None = None
     """Sequences that run together. None: 64 on a CPU, 256 on a GPU."""
     max_batch_tokens: Size | None = None
-    """Tokens of one step. None: 1024 on a CPU, 8192 on a GPU."""
+    """Tokens of one step. None: 512 on a CPU, 8192 on a GPU."""
     max_waiting: Count = 1024
     """Choices that wait; more are refused as overloaded."""
     long_prefill_tokens: Count = 0

@@ -38,7 +38,7 @@ def shape(
     """`context`: as the deployment says; None: the model's. Raises ConfigError where values cannot
     go together."""
     size = settings.max_batch_size or (64 if is_cpu else 256)
-    tokens = settings.max_batch_tokens or max(1024 if is_cpu else 8192, size)
+    tokens = settings.max_batch_tokens or max(512 if is_cpu else 8192, size)
     asked = settings.max_model_len or context
     length = asked or config.context_length
     if length > config.context_length:

@@ -80,14 +80,14 @@ def config() -> ModelConfig:
 
 
 def test_defaults_depend_on_the_device(config: ModelConfig) -> None:
-    assert shape(made(), config, None, is_cpu=True) == Shape(64, 1024, 512, is_len_given=False)
+    assert shape(made(), config, None, is_cpu=True) == Shape(64, 512, 512, is_len_given=False)
     assert shape(made(), config, None, is_cpu=False) == Shape(256, 8192, 512, is_len_given=False)
     many = shape(made(max_batch_size=2000), config, None, is_cpu=True)
     assert many.max_batch_tokens == 2000, "the default holds a token a sequence"
 
 
 def test_the_deployments_context_counts_where_the_engine_says_nothing(config: ModelConfig) -> None:
-    assert shape(made(), config, 100, is_cpu=True) == Shape(64, 1024, 100, is_len_given=True)
+    assert shape(made(), config, 100, is_cpu=True) == Shape(64, 512, 100, is_len_given=True)
     own = shape(made(max_model_len=50), config, 100, is_cpu=True)
     assert own.max_model_len == 50
 
