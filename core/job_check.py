@@ -8,9 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tokenwire.core.tokens import EngineCard, Finish, FinishCause, FinishKind, TokenJob
+from tokenwire.core.tokens import (
+    EngineCard,
+    Finish,
+    FinishCause,
+    FinishKind,
+    JobSampling,
+    TokenJob,
+)
 
 __all__ = ("needs", "refusal", "refused")
+
+SEEDS = 1 << 63
 
 
 def refused(
@@ -74,9 +83,14 @@ def refusal(job: TokenJob, card: EngineCard) -> Finish | None:
 
 
 def _out_of_range(job: TokenJob, card: EngineCard) -> str:
-    sampling, stopping = job.sampling, job.stopping
-    forced = job.reasoning.force_ids if job.reasoning is not None else ()
-    for name, ids in (("prompt", job.prompt), ("resume_ids", job.resume_ids), ("force", forced)):
+    stopping, asked = job.stopping, job.logprobs
+    named = (
+        ("prompt", job.prompt),
+        ("resume_ids", job.resume_ids),
+        ("force", job.reasoning.force_ids if job.reasoning is not None else ()),
+        ("logprobs", asked.ids if asked is not None else ()),
+    )
+    for name, ids in named:
         if len(ids) and max(ids) >= card.vocab_size:
             return f"{name} has id {max(ids)}, the vocabulary has {card.vocab_size}"
     if not len(job.prompt):
@@ -85,10 +99,28 @@ def _out_of_range(job: TokenJob, card: EngineCard) -> str:
         return f"n is {job.n}, wanted 1 or more"
     if stopping.max_tokens is not None and stopping.max_tokens < 0:
         return f"max_tokens is {stopping.max_tokens}, wanted 0 or more"
+    if asked is not None and min(asked.top, asked.prompt or 0) < 0:
+        return f"logprobs are wanted of {min(asked.top, asked.prompt or 0)} ids, wanted 0 or more"
+    return _cannot_draw(job.sampling, card)
+
+
+def _cannot_draw(sampling: JobSampling, card: EngineCard) -> str:
+    """Why no id can be drawn as asked; "": it can. NaN is in no range."""
     if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0):
         return f"temperature is {sampling.temperature}, wanted 0 or more"
-    if sampling.repetition_penalty <= 0:
+    if not (math.isfinite(sampling.repetition_penalty) and sampling.repetition_penalty > 0):
         return f"repetition_penalty is {sampling.repetition_penalty}, wanted more than 0"
+    for name in ("top_p", "min_p"):
+        if not 0 <= (value := getattr(sampling, name)) <= 1:
+            return f"{name} is {value}, wanted 0 to 1"
+    for name in ("frequency_penalty", "presence_penalty"):
+        if not math.isfinite(value := getattr(sampling, name)):
+            return f"{name} is {value}, wanted a number"
+    if not -SEEDS <= sampling.seed < SEEDS:
+        return f"seed is {sampling.seed}, wanted an int64"
+    for id, bias in sampling.logit_bias.items():
+        if id < 0 or math.isnan(bias):
+            return f"logit_bias of id {id} is {bias}: wanted numbers, of ids from 0 on"
     if len(sampling.allowed_ids) and min(sampling.allowed_ids) >= card.vocab_size:
         return "none of allowed_ids is in the vocabulary"
     return ""
