@@ -23,7 +23,7 @@ class Allowance:
     __slots__ = ("tokens",)
 
     def __init__(self, tokens: int | None) -> None:
-        self.tokens = tokens
+        self.tokens = None if tokens is None else max(tokens, 0)
 
     def add(self, tokens: int) -> None:
         if self.tokens is not None:

@@ -105,3 +105,9 @@ def test_credit_is_never_overdrawn_and_nothing_is_lost(steps, credit) -> None:
             assert delta.at == len(sent)
             sent += delta.ids
         assert sent == put[: min(granted, len(put))]
+
+
+def test_credit_below_nothing_is_nothing() -> None:
+    behind = outlet(credit=-5)
+    assert behind.put(TokenIds([1])) == []
+    assert behind.flush() == []
