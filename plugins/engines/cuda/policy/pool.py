@@ -16,6 +16,9 @@ from tokenwire.plugins.engines.cuda.policy.events import EventLog
 
 __all__ = ("BlockPool",)
 
+SLACK = 64
+"""Entries that a heap may have beyond twice those that count."""
+
 
 @final
 class BlockPool:
@@ -180,7 +183,12 @@ class BlockPool:
         if ttl is None or 2 * len(self._pinned) >= self.total:
             return False
         self._pinned[block] = expiry = self._now + ttl
-        heapq.heappush(self._expiries, (expiry, block))
+        if len(self._expiries) > 2 * len(self._pinned) + SLACK:
+            # Why: a block that is used often is pinned anew each time, for hours each.
+            self._expiries = [(due, each) for each, due in self._pinned.items()]
+            heapq.heapify(self._expiries)
+        else:
+            heapq.heappush(self._expiries, (expiry, block))
         return True
 
     def _unpin(self, block: int) -> None:

@@ -28,6 +28,9 @@ from tokenwire.plugins.engines.cuda.policy.step import Step
 
 __all__ = ("Scheduler", "SchedulerStatus")
 
+SLACK = 64
+"""Entries that a heap may have beyond twice those that count."""
+
 
 @final
 class SchedulerStatus(Struct, frozen=True):
@@ -125,6 +128,7 @@ class Scheduler:
         self._arrivals += 1
         self._board.waiting.add(seq)
         if seq.deadline is not None:
+            self._forget_deadlines()
             heapq.heappush(self._deadlines, (seq.deadline, self._arrivals, seq))
         return ""
 
@@ -214,6 +218,12 @@ class Scheduler:
             self.kv.store(seq, written)
             self._board.promises.keep(seq, stored)
         return True
+
+    def _forget_deadlines(self) -> None:
+        """Of sequences that are over, once they are most: theirs may be hours away."""
+        if len(self._deadlines) > 2 * (self.running + self.waiting) + SLACK:
+            self._deadlines = [each for each in self._deadlines if each[2].state is not State.OVER]
+            heapq.heapify(self._deadlines)
 
     def _decode(self, step: Step) -> list[Sequence]:
         """Rows of those that only lack their last token; returns those that lack more.

@@ -340,3 +340,15 @@ def test_the_hash_chain_keeps_its_vectors(which: str, wanted: str) -> None:
     salted = blocks.block(root, TokenIds(range(1, 5)), b"salt:alice")
     found = {"root": root, "first": first, "second": second, "salted": salted}
     assert found[which].hex() == wanted
+
+
+def test_pins_that_are_renewed_often_take_no_more_room() -> None:
+    pool, taken = pool_of(4, "ab")
+    pool.pin(taken[:2], 3600)
+    for _ in range(1000):
+        pool.release(taken[:2])
+        pool.hold(taken[:2])
+    pool.release(taken[:2])
+    assert len(pool._expiries) < 100
+    pool.tick(3601)
+    assert not pool._pinned

@@ -391,3 +391,12 @@ def test_status_counts() -> None:
     rig.run()
     status = rig.scheduler.status()
     assert status.blocks_free + status.blocks_evictable == status.blocks_total
+
+
+def test_deadlines_of_those_that_are_over_are_not_kept() -> None:
+    rig = Rig()
+    late = rig.add(4, 9, deadline=9e9)
+    for _ in range(1000):
+        rig.scheduler.abort(rig.add(4, 9, deadline=1e9))
+    assert len(rig.scheduler._deadlines) < 100
+    assert rig.scheduler.expired(1e10) == (late,)
