@@ -69,6 +69,8 @@ class Choice:
         self._allowed: Bits | None = None
         if len(job.sampling.allowed_ids):
             self._allowed = allowed_bits(card.vocab_size, allowed=job.sampling.allowed_ids)
+        self._is_stuck = False
+        """No id may come next: its grammar leads nowhere, or not with the ids that are allowed."""
         self._held: deque[IdLogprobs] = deque()
         """Of ids that were drawn and may not go yet."""
 
@@ -90,6 +92,7 @@ class Choice:
             grammar = grammar & self._allowed
         bits = allowed_bits(self._vocab_size, masked=progress.masked(), grammar=grammar)
         forced = progress.forced()
+        self._is_stuck = forced is None and bits is not None and not bits.any()
         penalised = None
         if _penalises(self.task.job):
             penalised = (sampling, _ids(self.task.job.prompt), _ids(self._output()))
@@ -102,6 +105,10 @@ class Choice:
         outlet, progress = self.outlet, self.progress
         if not outlet.is_started:
             self._start()
+        if self._is_stuck:
+            sent = TokenIds(progress.cut())
+            out += outlet.put(sent, finish=progress.finish, logprobs=tuple(self._held))
+            return 0
         if self.is_plain and len(ids) == 1:
             sent = progress.push(ids[0])
             if progress.finish is None and sent:

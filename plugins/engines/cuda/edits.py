@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from tokenwire.core.tokens import JobSampling
 
-__all__ = ("Bits", "Edits", "Penalties", "RowEdits", "allowed_bits", "collect")
+__all__ = ("MOST", "Bits", "Edits", "Penalties", "RowEdits", "allowed_bits", "collect")
 
 Ints: TypeAlias = NDArray[np.int64]
 Bits: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float32]
+MOST = 1e25
+"""What is added to a score, or what penalties raise it to, at most: so that it stays finite over
+the coldest temperature, and some id can be drawn where all are biased away."""
 
 
 @final
@@ -124,7 +127,7 @@ def _bias(asked: list[tuple[int, RowEdits]], vocab_size: int) -> tuple[Ints, Int
     if not found:
         return None
     rows, ids, values = zip(*found, strict=True)
-    return np.array(rows), np.array(ids), np.array(values, np.float32)
+    return np.array(rows), np.array(ids), np.clip(values, -MOST, MOST).astype(np.float32)
 
 
 def _bits(asked: list[tuple[int, RowEdits]]) -> tuple[Ints, Bits] | None:

@@ -19,6 +19,11 @@ from tokenwire.plugins.engines.cuda.policy.sequence import Sequence
 
 __all__ = ("Rows",)
 
+COLDEST, HOTTEST = 1e-9, 1e30
+"""Temperatures between which float32 scores stay finite. Colder: greedy, as no noise would reach
+from one score to the next; hotter: all ids are equal anyway."""
+MOST_IDS = 2**31 - 1
+
 
 @final
 class Rows:
@@ -63,8 +68,9 @@ class Rows:
 
     def take(self, sequence: Sequence, sampling: JobSampling, adapter: int) -> None:
         row = self._of[sequence.order] = self._free.pop()
-        self.temperature[row] = sampling.temperature
-        self.top_k[row] = sampling.top_k
+        heat = sampling.temperature
+        self.temperature[row] = min(heat, HOTTEST) if heat >= COLDEST else 0.0
+        self.top_k[row] = min(sampling.top_k, MOST_IDS)
         self.top_p[row] = sampling.top_p
         self.min_p[row] = sampling.min_p
         self.seed[row] = seeds.mix(sampling.seed, sequence.choice)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tokenwire.kernels.sample.reference import filtered
-from tokenwire.plugins.engines.cuda.edits import Edits
+from tokenwire.plugins.engines.cuda.edits import MOST, Edits
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -154,7 +154,7 @@ class Sampler:
                 move(found.frequency),
                 move(found.presence),
             )
-            logits[index] = part
+            logits[index] = part.clamp_(max=MOST)
 
     def _score(self, raw: Tensor, logits: Tensor, ids: Tensor, draws: Draws, wish: Wish) -> Scores:
         rows = self._move(wish.rows)
