@@ -143,7 +143,7 @@ def test_the_full_form_in_toml():
 def test_the_file_for_real_serving_loads():
     path = Path(__file__).parents[2] / "deploy" / "smollm2-real.yaml"
     model = load(path, environ={}).models[0]
-    assert (model.name, model.engine) == ("smollm2", PluginUse("reference"))
+    assert (model.name, model.engine) == ("smollm2", PluginUse("cuda"))
     assert model.checkpoint == "models/smollm2"
 
 

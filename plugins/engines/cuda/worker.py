@@ -159,7 +159,8 @@ class CudaWorker(Worker):
                 has_moved = self._turn()
                 self._feed.pump()
                 self._flush()
-                if not has_moved and not self._inbox:
+                # Why asked again: a stop since the loop's head was wiped off the event.
+                if not (has_moved or self._inbox or self._is_stopping):
                     if self._trace is not None:
                         self._trace.flush()
                     self._something.wait(self._until_deadline())
@@ -270,7 +271,8 @@ class CudaWorker(Worker):
                     case _:
                         pass
             self._flush()
-            self._something.wait()
+            if not self._is_stopping:
+                self._something.wait()
 
     def _until_deadline(self) -> float | None:
         due = self._jobs.next_deadline()

@@ -120,7 +120,8 @@ class ReferenceWorker(Worker):
             self._active = len(self._running)
             if out:
                 self._send(tuple(out))
-            if not has_moved and not self._inbox:
+            # Why asked again: a stop since the loop's head was wiped off the event.
+            if not (has_moved or self._inbox or self._is_stopping):
                 self._something.wait(self._until_deadline())
         out = []
         for task in tuple(self._tasks.values()):
