@@ -165,11 +165,14 @@ class GgufVocabulary:
         kinds = (CONTROL, USER_DEFINED) if self._kind == BYTE_LEVEL else ADDED_PIECES
         last = max((id for id, kind in enumerate(self._types) if kind in kinds), default=-1)
         start = len(self._model_ids())
-        for id, kind in enumerate(self._types[: last + 1]):
-            if kind in kinds or id >= start:
-                special = kind != USER_DEFINED
-                token = AddedToken(self._spelled(id), normalized=False, special=special)
-                (made.add_special_tokens if special else made.add_tokens)([token])
+        # Why all in one call: the library sorts all that it has anew in each.
+        made.add_tokens(
+            [
+                AddedToken(self._spelled(id), normalized=False, special=kind != USER_DEFINED)
+                for id, kind in enumerate(self._types[: last + 1])
+                if kind in kinds or id >= start
+            ]
+        )
 
     def _add_around(self, made: Tokenizer) -> None:
         from tokenizers.processors import TemplateProcessing
