@@ -97,22 +97,44 @@ inline void dots(const float* q, const T* k, const int64_t* slots, int64_t dim, 
     for (int j = 0; j < K; ++j) scores[h * KEYS + j] = sum(sums[h][j]);
 }
 
+// Keys (or values) of one head that are wanted next: asked for while the ones before are computed,
+// a few at a time, since a core keeps few requests.
+template <typename T>
+struct Coming {
+  const T* from;
+  const int64_t* slots;
+  int count;
+
+  inline void ask(int first, int last, int64_t begin, int64_t end) const {
+    constexpr int64_t LINE = 64 / sizeof(T);
+    for (int j = first; j < std::min(last, count); ++j)
+      for (int64_t d = begin; d < end; d += LINE) __builtin_prefetch(from + slots[j] + d, 0, 2);
+  }
+};
+
 template <int H, typename T>
-inline void scored(const float* q, const T* k, const int64_t* slots, int64_t dim, int count, float* scores) {
+inline void scored(const float* q, const T* k, const int64_t* slots, int64_t dim, int count, const Coming<T>& next,
+                   float* scores) {
   int j = 0;
-  for (; j + 4 <= count; j += 4) dots<4, H>(q, k, slots + j, dim, scores + j);
+  for (; j + 4 <= count; j += 4) {
+    next.ask(j, j + 4, 0, dim);
+    dots<4, H>(q, k, slots + j, dim, scores + j);
+  }
+  next.ask(j, KEYS, 0, dim);
   for (; j < count; ++j) dots<1, H>(q, k, slots + j, dim, scores + j);
 }
 
 // acc[h] += sum of weight[h][j] v[j], over V vectors of the values at a time.
 template <int H, int V, typename T>
-inline void gathered(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, float* acc) {
+inline void gathered(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, const Coming<T>& next,
+                     int64_t at, float* acc) {
   Vector sums[H][V];
 #pragma GCC unroll 8
   for (int h = 0; h < H; ++h)
 #pragma GCC unroll 8
     for (int i = 0; i < V; ++i) sums[h][i] = load(acc + h * dim + i * WIDTH);
   for (int j = 0; j < count; ++j) {
+    next.ask(j, j + 1, at, at + V * WIDTH);
     Vector values[V];
 #pragma GCC unroll 8
     for (int i = 0; i < V; ++i) values[i] = load(v + slots[j] + i * WIDTH);
@@ -130,10 +152,12 @@ inline void gathered(const float* weights, const T* v, const int64_t* slots, int
 }
 
 template <int H, typename T>
-inline void summed(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, float* acc) {
+inline void summed(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, const Coming<T>& next,
+                   float* acc) {
   int64_t d = 0;
-  for (; d + 4 * WIDTH <= dim; d += 4 * WIDTH) gathered<H, 4>(weights, v + d, slots, dim, count, acc + d);
-  for (; d < dim; d += WIDTH) gathered<H, 1>(weights, v + d, slots, dim, count, acc + d);
+  for (; d + 4 * WIDTH <= dim; d += 4 * WIDTH) gathered<H, 4>(weights, v + d, slots, dim, count, next, d, acc + d);
+  next.ask(count, KEYS, 0, dim);
+  for (; d < dim; d += WIDTH) gathered<H, 1>(weights, v + d, slots, dim, count, next, d, acc + d);
 }
 
 // Scores to weights, in place; the running maximum, sum and accumulator follow.
@@ -161,23 +185,12 @@ inline void softened(const Shape& s, int count, float* scores, float* peak, floa
 
 // H heads that share one key-value head, over `count` keys.
 template <int H, typename T>
-void stepped(const Shape& s, const float* q, const T* k, const T* v, const int64_t* slots, int count, float* peaks,
-             float* totals, float* acc) {
+void stepped(const Shape& s, const float* q, const T* k, const T* v, const int64_t* slots, int count,
+             const int64_t* coming, int more, float* peaks, float* totals, float* acc) {
   float scores[H * KEYS];
-  scored<H>(q, k, slots, s.dim, count, scores);
+  scored<H>(q, k, slots, s.dim, count, Coming<T>{k, coming, more}, scores);
   for (int h = 0; h < H; ++h) softened(s, count, scores + h * KEYS, peaks + h, totals + h, acc + h * s.dim);
-  summed<H>(scores, v, slots, s.dim, count, acc);
-}
-
-// Asks for one head of some keys and their values, which come while the keys before are computed.
-template <typename T>
-inline void asked(const Shape& s, const T* k, const T* v, const int64_t* slots, int count) {
-  constexpr int64_t LINE = 64 / sizeof(T);
-  for (int j = 0; j < count; ++j)
-    for (int64_t d = 0; d < s.dim; d += LINE) {
-      __builtin_prefetch(k + slots[j] + d, 0, 2);
-      __builtin_prefetch(v + slots[j] + d, 0, 2);
-    }
+  summed<H>(scores, v, slots, s.dim, count, Coming<T>{v, coming, more}, acc);
 }
 
 // The keys that one sequence reads.
@@ -213,13 +226,13 @@ void sequence(const Shape& s, const Q* q, const T* k_cache, const T* v_cache, co
     const int more = is_last ? after.place(after.begin, s.row, coming) : keys.place(key + KEYS, s.row, coming);
     for (int64_t kv = first; kv < last; ++kv) {
       const T *k = k_cache + kv * s.dim, *v = v_cache + kv * s.dim;
-      asked(s, k, v, coming, more);
       int64_t h = (kv - first) * group;
       const int64_t stop = h + group;
-      for (; h + 2 <= stop; h += 2)
-        stepped<2>(s, queries + h * s.dim, k, v, slots, count, peaks + h, totals + h, acc + h * s.dim);
-      for (; h < stop; ++h)
-        stepped<1>(s, queries + h * s.dim, k, v, slots, count, peaks + h, totals + h, acc + h * s.dim);
+      int asked = more;  // by the first of the heads that share them
+      for (; h + 2 <= stop; h += 2, asked = 0)
+        stepped<2>(s, queries + h * s.dim, k, v, slots, count, coming, asked, peaks + h, totals + h, acc + h * s.dim);
+      for (; h < stop; ++h, asked = 0)
+        stepped<1>(s, queries + h * s.dim, k, v, slots, count, coming, asked, peaks + h, totals + h, acc + h * s.dim);
     }
     count = more;
     std::copy(coming, coming + more, slots);
