@@ -126,8 +126,8 @@ inline void scored(const float* q, const T* k, const int64_t* slots, int64_t dim
 
 // acc[h] += sum of weight[h][j] v[j], over V vectors of the values at a time.
 template <int H, int V, typename T>
-inline void gathered(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, const Coming<T>& next,
-                     int64_t at, float* acc) {
+inline void gathered(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count,
+                     const Coming<T>& next, int64_t at, float* acc) {
   Vector sums[H][V];
 #pragma GCC unroll 8
   for (int h = 0; h < H; ++h)
@@ -152,8 +152,8 @@ inline void gathered(const float* weights, const T* v, const int64_t* slots, int
 }
 
 template <int H, typename T>
-inline void summed(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count, const Coming<T>& next,
-                   float* acc) {
+inline void summed(const float* weights, const T* v, const int64_t* slots, int64_t dim, int count,
+                   const Coming<T>& next, float* acc) {
   int64_t d = 0;
   for (; d + 4 * WIDTH <= dim; d += 4 * WIDTH) gathered<H, 4>(weights, v + d, slots, dim, count, next, d, acc + d);
   next.ask(count, KEYS, 0, dim);
