@@ -49,6 +49,12 @@ def build(settings: CudaSettings, services: Services) -> Engine:
     from tokenwire.plugins.engines.cuda.sizes import shape
 
     path = _path(settings, services)
+    if settings.task == "embed":
+        from tokenwire.plugins.engines.cuda.embedding_build import build_embedding
+
+        return build_embedding(
+            settings, services, path, device=device, machine=machine, revision=_revision(path)
+        )
     config = load_config(path)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
     if device == "cpu" and settings.threads is not None:
