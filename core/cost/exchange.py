@@ -1,0 +1,107 @@
+"""What crosses links in a step: experts' rows between parts, sums between cut matrices, KV between
+pools. Bytes that leave one GPU, and the time they take. No kernels.
+
+Rows travel to the experts in fp8 with scales (H*(1+4/128) bytes; 2H where weights are not fp8) and
+back in bf16 (2H). All bytes are counted on the slowest link that the group needs; what stays in a
+domain is not taken off, so that a group just above one domain is judged too strictly, not too well.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from tokenwire.core.cost.gpus import Cluster
+from tokenwire.core.cost.kernels import SCALE
+from tokenwire.core.cost.layout import Layout
+from tokenwire.core.cost.shape import ModelShape, Moe
+
+__all__ = (
+    "Dispatch",
+    "all_reduce_bytes",
+    "all_reduce_seconds",
+    "exchange_seconds",
+    "gather_bytes",
+    "kv_transfer_seconds",
+    "places_touched",
+    "row_bytes",
+)
+
+Dispatch: TypeAlias = Literal["pair", "rank", "node"]
+"""What a row is sent once to: each of its experts, each GPU with one of them, or each domain."""
+
+
+def row_bytes(hidden: float, *, fp8: bool) -> tuple[float, float]:
+    """One token's row -> bytes there, bytes back."""
+    return hidden * (1 + SCALE) if fp8 else hidden * 2, hidden * 2
+
+
+def places_touched(places: float, top_k: int) -> float:
+    """Of so many places that hold equal shares of the experts, those with one of a token's `top_k`,
+    expected: R*(1-(1-1/R)^k). Choices count as independent."""
+    return places * (1 - (1 - 1 / places) ** top_k)
+
+
+def gather_bytes(ranks: int, tokens: float, there: float, back: float) -> float:
+    """The MoE layer by all-gather and reduce-scatter: (R-1)*T*(row there + row back)."""
+    return (ranks - 1) * tokens * (there + back)
+
+
+def all_reduce_bytes(ranks: int, tokens: float, hidden: float) -> float:
+    """A ring's all-reduce of bf16 rows: each GPU sends 2*(n-1)/n of them."""
+    return 2 * (ranks - 1) / ranks * tokens * hidden * 2
+
+
+def all_reduce_seconds(shape: ModelShape, cluster: Cluster, layout: Layout, tokens: float) -> float:
+    """A step's all-reduces, all layers: after attention and after each layer that is cut; where
+    experts are divided too, their sum is part of the exchange."""
+    if layout.tensor == 1:
+        return 0.0
+    count = 2 * shape.layers - (shape.moe_layers if layout.data > 1 else 0)
+    moved = all_reduce_bytes(layout.tensor, tokens, shape.hidden)
+    return count * moved / cluster.link(layout.tensor)
+
+
+def exchange_seconds(
+    shape: ModelShape,
+    cluster: Cluster,
+    layout: Layout,
+    tokens: float,
+    *,
+    fp8: bool,
+    dispatch: Dispatch = "pair",
+) -> float:
+    """Rows to experts and back, one layer; `tokens` of one part. 0 where there is one part alone.
+
+    `DEP_m` takes the quicker of point-to-point and all-gather with reduce-scatter. In
+    `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: a row goes to a part once,
+    1/n of it by each GPU, and is gathered (and summed on its way back) over NVLink.
+    """
+    moe = shape.moe
+    if moe is None or layout.data == 1:
+        return 0.0
+    there, back = row_bytes(shape.hidden, fp8=fp8)
+    link = cluster.link(layout.gpus)
+    if layout.tensor > 1:
+        moved = tokens * places_touched(layout.data, moe.top_k) * (there + back)
+        inside = moved * (layout.tensor - 1) / layout.tensor / cluster.link(layout.tensor)
+        return max(moved / layout.tensor / link, inside)
+    sent = _sent_seconds(moe, cluster, layout.data, tokens * (there + back), dispatch)
+    return min(sent, gather_bytes(layout.data, tokens, there, back) / link)
+
+
+def _sent_seconds(moe: Moe, cluster: Cluster, ranks: int, once: float, dispatch: Dispatch) -> float:
+    """Point to point; `once`: bytes of sending every row to one place and back."""
+    link = cluster.link(ranks)
+    if dispatch == "pair":
+        return once * moe.top_k / link
+    by_rank = once * places_touched(ranks, moe.top_k)
+    if dispatch == "rank" or ranks <= cluster.domain:
+        return by_rank / link
+    by_node = once * places_touched(ranks / cluster.domain, moe.top_k)
+    # A row crosses the network once a domain; NVLink carries it on, meanwhile.
+    return max(by_node / cluster.nic, by_rank / cluster.gpu.nvlink)
+
+
+def kv_transfer_seconds(sequence: float, link: float) -> float:
+    """A prompt's KV from one pool to the other: its bytes over bytes/s."""
+    return sequence / link
