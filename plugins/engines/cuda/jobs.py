@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TypeAlias, final
 
-from tokenwire.core import blocks
 from tokenwire.core.job_check import refused
 from tokenwire.core.outlet import refusals
 from tokenwire.core.tokens import (
@@ -26,8 +25,8 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.plugins.engines.cuda.choice import Choice, Task
 from tokenwire.plugins.engines.cuda.constrained import GrammarError, Grammars, Make
+from tokenwire.plugins.engines.cuda.policy.intake import sequence
 from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
-from tokenwire.plugins.engines.cuda.policy.sequence import Sequence
 from tokenwire.plugins.engines.cuda.rows import Rows
 
 __all__ = ("Compiled", "Jobs")
@@ -180,24 +179,14 @@ class Jobs:
     def _admit(self, choice: Choice) -> str:
         """Why its sequence can never run; "": it waits."""
         task, job = choice.task, choice.task.job
-        # Why: every prompt token's hidden state is wanted, and the cache holds none.
-        wants_prompt = job.logprobs is not None and job.logprobs.prompt is not None
-        limit = self._card.context_length
-        if job.stopping.max_tokens is not None:
-            limit = min(limit, len(job.prompt) + job.stopping.max_tokens)
-        seq = Sequence(
-            job.job,
-            job.prompt,
-            max_tokens=limit,
-            choice=choice.outlet.index,
-            resume=job.resume_ids,
-            priority=job.priority,
+        seq = sequence(
+            job,
+            choice.outlet.index,
+            block_size=self._card.block_size,
+            context_length=self._card.context_length,
             deadline=task.deadline,
-            extras=blocks.extras(job, self._card.block_size),
-            pins=job.kv.pins,
             needs_feedback=choice.needs_feedback or self._drafts,
-            reads_cache=self._reads_cache and not wants_prompt,
-            expected_tokens=job.expected_tokens,
+            reads_cache=self._reads_cache,
             owner=choice,
         )
         reason = self._scheduler.add(seq)

@@ -10,7 +10,7 @@ from tests.plugins.engines.cuda.policy.rig import ROOT, SIZE, Rig, answer
 from tokenwire.core import blocks
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import Adapter, BlockStored, KvPin, KvSettings, MediaItem, TokenJob
-from tokenwire.plugins.engines.cuda.policy.intake import sequences
+from tokenwire.plugins.engines.cuda.policy.intake import sequence
 
 
 def names(ids: list[int]) -> set[str]:
@@ -193,7 +193,7 @@ def test_pictures_divide_the_cache_from_their_block_on(one, two, hit: int) -> No
     for sha, at in (one, two):
         media = (MediaItem("image", sha, at=at, length=3),)
         job = TokenJob(job="j", model="m", prompt=TokenIds(range(9)), media=media)
-        (seq,) = sequences(job, block_size=SIZE, max_model_len=10, now=0)
+        seq = sequence(job, block_size=SIZE, context_length=10)
         assert rig.scheduler.add(seq) == ""
         rig.known.append(seq)
         rig.run()
@@ -368,7 +368,7 @@ def test_a_jobs_salt_and_adapter_reach_the_hash() -> None:
         job(kv=KvSettings(salt="s"), adapter=Adapter("a", "1")),
     )
     for kind in (*kinds, *kinds):
-        (seq,) = sequences(kind, block_size=SIZE, max_model_len=10, now=0)
+        seq = sequence(kind, block_size=SIZE, context_length=10)
         assert rig.scheduler.add(seq) == ""
         rig.known.append(seq)
         rig.run()

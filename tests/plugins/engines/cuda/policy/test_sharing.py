@@ -6,8 +6,8 @@ import pytest
 
 from tests.plugins.engines.cuda.policy.rig import Rig, answer
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import TokenJob
-from tokenwire.plugins.engines.cuda.policy.intake import sequences
+from tokenwire.core.tokens import JobStopping, LogprobSettings, TokenJob
+from tokenwire.plugins.engines.cuda.policy.intake import sequence
 from tokenwire.plugins.engines.cuda.policy.sequence import Sequence
 
 
@@ -33,7 +33,8 @@ def test_siblings_wait_where_enough_is_shared(length: int, waits: bool) -> None:
 def test_samples_of_a_job_compute_their_prompt_once() -> None:
     rig = Rig(max_batch_tokens=200)
     job = TokenJob(job="j", model="m", prompt=TokenIds(range(41)), n=4)
-    for seq in sequences(job, block_size=4, max_model_len=43, now=0):
+    for choice in range(job.n):
+        seq = sequence(job, choice, block_size=4, context_length=43)
         assert rig.scheduler.add(seq) == ""
         rig.known.append(seq)
     assert computed(rig) == 41 + 3 * 1 + 4 * 1
@@ -112,14 +113,13 @@ def test_a_resumed_one_promises_again() -> None:
     assert second.cached_tokens == 56
 
 
+def intake(**fields) -> Sequence:
+    job = TokenJob(job="j", model="m", prompt=TokenIds(range(9)), **fields)
+    return sequence(job, block_size=4, context_length=30, deadline=101.5)
+
+
 def test_intake_reads_what_kv_and_order_need() -> None:
-    fields: dict = {"job": "j", "model": "m", "prompt": TokenIds(range(9))}
-
-    def made(**more) -> Sequence:
-        (seq,) = sequences(TokenJob(**fields, **more), block_size=4, max_model_len=30, now=100.0)
-        return seq
-
-    seq = made(priority=4, deadline_ms=1500, expected_tokens=7, resume_ids=TokenIds([1, 2]))
+    seq = intake(priority=4, expected_tokens=7, resume_ids=TokenIds([1, 2]))
     assert (seq.priority, seq.deadline, seq.expected_tokens) == (4, 101.5, 7)
     assert (seq.max_tokens, seq.prompt_tokens, seq.output_tokens) == (30, 9, 2)
     assert seq.reads_cache
@@ -127,21 +127,9 @@ def test_intake_reads_what_kv_and_order_need() -> None:
 
 @pytest.mark.parametrize(("most", "wanted"), [(None, 30), (5, 14), (21, 30), (100, 30), (0, 9)])
 def test_intake_ends_at_max_tokens_or_the_context(most: int | None, wanted: int) -> None:
-    from tokenwire.core.tokens import JobStopping
-
-    stopping = JobStopping(max_tokens=most)
-    job = TokenJob(job="j", model="m", prompt=TokenIds(range(9)), stopping=stopping)
-    (seq,) = sequences(job, block_size=4, max_model_len=30, now=0)
-    assert seq.max_tokens == wanted
+    assert intake(stopping=JobStopping(max_tokens=most)).max_tokens == wanted
 
 
-def test_intake_of_prompt_logprobs_and_embeddings_reads_no_cache() -> None:
-    from tokenwire.core.tokens import LogprobSettings
-
-    prompt = TokenIds(range(9))
-    asks = TokenJob(job="j", model="m", prompt=prompt, logprobs=LogprobSettings(prompt=0))
-    embeds = TokenJob(job="j", model="m", prompt=prompt, task="embed")
-    for job, most in ((asks, 30), (embeds, 10)):
-        (seq,) = sequences(job, block_size=4, max_model_len=30, now=0)
-        assert not seq.reads_cache
-        assert seq.max_tokens == most
+@pytest.mark.parametrize(("prompt", "reads"), [(None, True), (0, False), (3, False)])
+def test_intake_of_prompt_logprobs_reads_no_cache(prompt: int | None, reads: bool) -> None:
+    assert intake(logprobs=LogprobSettings(prompt=prompt)).reads_cache == reads
