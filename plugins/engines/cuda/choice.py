@@ -106,8 +106,8 @@ class Choice:
         if not outlet.is_started:
             self._start()
         if self._is_stuck:
-            sent = TokenIds(progress.cut())
-            out += outlet.put(sent, finish=progress.finish, logprobs=tuple(self._held))
+            rest = TokenIds(progress.cut())
+            out += outlet.put(rest, finish=progress.finish, logprobs=tuple(self._held))
             return 0
         if self.is_plain and len(ids) == 1:
             sent = progress.push(ids[0])

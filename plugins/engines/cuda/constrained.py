@@ -8,16 +8,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from tokenwire.core.tokens import TokenJob
 from tokenwire.plugins.engines.cuda.edits import Bits
 
-__all__ = ("Constrained", "GrammarError", "Grammars", "Make")
+__all__ = ("Constrained", "GrammarError", "Grammars", "Make", "choices")
 
 
 class GrammarError(Exception):
     """The constraint cannot be kept: its text says why, in words that a client may read."""
+
+
+def choices(text: str) -> list[str]:
+    """Of a constraint of kind "choice". Raises GrammarError."""
+    try:
+        return msgspec.json.decode(text, type=Annotated[list[str], Meta(min_length=1)])
+    except msgspec.DecodeError as error:
+        raise GrammarError(f"wanted a JSON array of strings, one at least: {error}") from error
 
 
 class Constrained(ABC):

@@ -14,7 +14,11 @@ from msgspec import Struct
 from tokenwire.core.tokens import Constraint
 from tokenwire.plugins.engines.cuda.edits import Bits
 
-__all__ = ("Backend", "Follow", "Matcher", "Words")
+__all__ = ("WORDS_KEPT", "Backend", "Follow", "Matcher", "Words")
+
+WORDS_KEPT = 8
+"""Vocabularies, told apart by the special tokens that grammars spell: whoever writes a grammar
+chooses them, and each takes megabytes."""
 
 
 class Words(Struct, frozen=True):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib.util
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from threading import Lock
 from typing import Literal, final
 
@@ -16,8 +17,9 @@ from tokenwire.core.errors import ConfigError
 from tokenwire.core.ports.tokenizer import Tokenizer
 from tokenwire.core.tokens import Constraint, TokenJob
 from tokenwire.plugins.engines.cuda.constrained import Constrained, Grammars, Make
-from tokenwire.plugins.engines.cuda.grammar.backend import Backend, Follow, Words
+from tokenwire.plugins.engines.cuda.grammar.backend import WORDS_KEPT, Backend, Follow, Words
 from tokenwire.plugins.engines.cuda.grammar.held import Held
+from tokenwire.plugins.engines.cuda.grammar.threads import Threads
 
 __all__ = ("BACKENDS", "CompiledGrammars", "grammars")
 
@@ -69,10 +71,10 @@ class CompiledGrammars(Grammars):
         self._tokenizer = tokenizer
         self._size = size
         self._eos_ids = eos_ids
-        self._threads = ThreadPoolExecutor(THREADS, "tokenwire-grammar")
+        self._threads = Threads[tuple[Follow, Words]](THREADS, "tokenwire-grammar")
         self._lock = Lock()
         self._made: OrderedDict[tuple[str, str], Future[tuple[Follow, Words]]] = OrderedDict()
-        self._words: dict[frozenset[str], Words] = {}
+        self._words: OrderedDict[frozenset[str], Words] = OrderedDict()
         self.kinds = backend.kinds
         self.name = backend.name
 
@@ -81,6 +83,10 @@ class CompiledGrammars(Grammars):
         constraint, result = job.constraint, Future[Make]()
 
         def give(done: Future[tuple[Follow, Words]]) -> None:
+            if done.cancelled():
+                result.cancel()
+                result.set_running_or_notify_cancel()
+                return
             error = done.exception()
             if error is not None:
                 result.set_exception(error)
@@ -96,14 +102,14 @@ class CompiledGrammars(Grammars):
         return result
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
     def _compiled(self, constraint: Constraint) -> Future[tuple[Follow, Words]]:
         key = constraint.kind, constraint.text
         with self._lock:
             found = self._made.get(key)
-            if found is None or (found.done() and found.exception() is not None):
-                found = self._made[key] = self._threads.submit(self._compile, constraint)
+            if found is None or _has_failed(found):
+                found = self._made[key] = self._threads.submit(partial(self._compile, constraint))
                 if len(self._made) > KEPT:
                     self._made.popitem(last=False)
             self._made.move_to_end(key)
@@ -120,12 +126,22 @@ class CompiledGrammars(Grammars):
         spelled = frozenset(each.text for each in specials if each.text in constraint.text)
         with self._lock:
             words = self._words.get(spelled)
+            if words is not None:
+                self._words.move_to_end(spelled)
         if words is None:
             hidden = {each.id for each in specials if each.text not in spelled}
             words = Words(tuple(self._piece(id, hidden) for id in range(self._size)), self._eos_ids)
             with self._lock:
                 self._words[spelled] = words
+                if len(self._words) > WORDS_KEPT:
+                    self._drop(self._words.popitem(last=False)[1])
         return words
+
+    def _drop(self, words: Words) -> None:
+        """What was compiled over a vocabulary that is kept no more holds on to it."""
+        for key, found in tuple(self._made.items()):
+            if found.done() and not _has_failed(found) and found.result()[1] is words:
+                del self._made[key]
 
     def _piece(self, id: int, hidden: set[int]) -> bytes:
         if id in hidden or id in self._eos_ids:
@@ -134,3 +150,7 @@ class CompiledGrammars(Grammars):
             return self._tokenizer.token_bytes(id)
         except KeyError:
             return b""
+
+
+def _has_failed(found: Future[tuple[Follow, Words]]) -> bool:
+    return found.done() and (found.cancelled() or found.exception() is not None)

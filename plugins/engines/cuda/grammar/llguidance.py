@@ -3,7 +3,6 @@ it has in a form of its own."""
 
 from __future__ import annotations
 
-import json
 import re
 from threading import Lock
 from typing import final
@@ -12,9 +11,15 @@ import llguidance
 import numpy as np
 
 from tokenwire.core.tokens import Constraint
-from tokenwire.plugins.engines.cuda.constrained import GrammarError
+from tokenwire.plugins.engines.cuda.constrained import GrammarError, choices
 from tokenwire.plugins.engines.cuda.edits import Bits
-from tokenwire.plugins.engines.cuda.grammar.backend import Backend, Follow, Matcher, Words
+from tokenwire.plugins.engines.cuda.grammar.backend import (
+    WORDS_KEPT,
+    Backend,
+    Follow,
+    Matcher,
+    Words,
+)
 
 __all__ = ("LLGuidance",)
 
@@ -52,6 +57,8 @@ class LLGuidance(Backend):
                 eos = [id for id in words.eos_ids if id < words.size]
                 made = llguidance.LLTokenizer(wrapped, n_vocab=words.size, eos_token=eos)
                 found = self._tokenizers[id(words)] = words, made
+                if len(self._tokenizers) > WORDS_KEPT:
+                    del self._tokenizers[next(iter(self._tokenizers))]
             return found[1]
 
 
@@ -86,7 +93,7 @@ def _grammar(constraint: Constraint) -> str:
         case "grammar":
             return matcher.grammar_from_lark(llguidance.gbnf_to_lark.any_to_lark(text))
         case "choice":
-            options = "|".join(re.escape(each) for each in json.loads(text))
+            options = "|".join(re.escape(each) for each in choices(text))
             return matcher.grammar_from_regex(f"({options})")
     raise GrammarError(f"llguidance knows no kind {constraint.kind!r}: xgrammar may")
 

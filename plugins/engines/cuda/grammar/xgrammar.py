@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from threading import Lock
 from typing import Any, final
 
 import xgrammar as xgr
 
 from tokenwire.core.tokens import Constraint
-from tokenwire.plugins.engines.cuda.constrained import GrammarError
+from tokenwire.plugins.engines.cuda.constrained import GrammarError, choices
 from tokenwire.plugins.engines.cuda.edits import Bits
-from tokenwire.plugins.engines.cuda.grammar.backend import Backend, Follow, Matcher, Words
+from tokenwire.plugins.engines.cuda.grammar.backend import (
+    WORDS_KEPT,
+    Backend,
+    Follow,
+    Matcher,
+    Words,
+)
 
 __all__ = ("XGrammar",)
 
 MOST_SPACE = 20
 """White space in a row, in JSON: without a bound a model may indent for ever."""
 CACHE_BYTES = 256 << 20
+PLACE = re.compile(r"^(\[[\d:]+\] )?(\S+\.(cc|h):\d+: )?")
+"""A time, and a place in xgrammar's own source, which begin its messages."""
 
 
 @final
@@ -50,6 +59,8 @@ class XGrammar(Backend):
                 )
                 compiler = xgr.GrammarCompiler(info, max_threads=1, cache_limit_bytes=CACHE_BYTES)
                 found = self._compilers[id(words)] = words, compiler
+                if len(self._compilers) > WORDS_KEPT:
+                    del self._compilers[next(iter(self._compilers))]
             return found[1]
 
 
@@ -67,7 +78,7 @@ def _compile(compiler: Any, constraint: Constraint) -> Any:
         case "grammar":
             return compiler.compile_grammar(text)
         case "choice":
-            options = [{"type": "const_string", "value": each} for each in json.loads(text)]
+            options = [{"type": "const_string", "value": each} for each in choices(text)]
             tag = {"type": "structural_tag", "format": {"type": "or", "elements": options}}
             return compiler.compile_structural_tag(json.dumps(tag))
         case "structural_tag":
@@ -79,7 +90,7 @@ def _reason(error: Exception) -> str:
     """Its last line, without the place in xgrammar's own source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     last = lines[-1] if lines else type(error).__name__
-    return last.split("] ", 1)[-1][:300]
+    return PLACE.sub("", last)[:300]
 
 
 @final

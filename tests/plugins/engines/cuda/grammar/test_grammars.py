@@ -141,7 +141,15 @@ def test_it_ends_as_soon_as_nothing_may_follow(backend: str) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("regex", "(unclosed"), ("json_schema", '{"type": "sed"}'), ("grammar", "root ::= nowhere")],
+    [
+        ("regex", "(unclosed"),
+        ("json_schema", '{"type": "sed"}'),
+        ("grammar", "root ::= nowhere"),
+        ("choice", "[]"),
+        ("choice", '{"abc": 1}'),
+        ("choice", "[1]"),
+        ("choice", "abc"),
+    ],
 )
 def test_what_cannot_be_compiled_is_refused_with_a_reason(
     backend: str, kind: str, text: str
@@ -151,6 +159,7 @@ def test_what_cannot_be_compiled_is_refused_with_a_reason(
     finish = found["bad", 0].finish
     assert (finish.kind, finish.cause) == (FinishKind.ERROR, FinishCause.REFUSED)
     assert f"the {kind} constraint cannot be kept: " in finish.message
+    assert ".cc:" not in finish.message, "a place in a library's source is no reason"
     assert text_of(found["good", 0]) == "abc"
 
 
