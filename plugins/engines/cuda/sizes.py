@@ -137,5 +137,4 @@ def limits(found: Shape, settings: CudaSettings) -> Limits:
         block_size=settings.block_size,
         max_model_len=found.max_model_len,
         long_prefill_tokens=settings.long_prefill_tokens,
-        max_waiting=settings.max_waiting,
     )

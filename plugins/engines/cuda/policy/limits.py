@@ -22,8 +22,6 @@ class Limits(Struct, frozen=True):
     """Tokens of KV that one sequence may hold."""
     long_prefill_tokens: int = 0
     """Most tokens that one row may have in one step; 0: no cap of its own."""
-    max_waiting: int = 1024
-    """Sequences that may wait, beyond those that find a free place in the batch."""
 
 
 @final

@@ -100,11 +100,6 @@ class Scheduler:
             output_ratio=self.forecast.ratio,
         )
 
-    def can_take(self, count: int) -> bool:
-        """Whether so many more sequences would find a place in the batch or in the queue."""
-        places = max(self.limits.max_batch_size - self.running, 0)
-        return self.waiting + count <= self.limits.max_waiting + places
-
     def add(self, seq: Sequence) -> str:
         """Let a new sequence wait. Returns why it can never run; "": it was taken."""
         limits, known = self.limits, len(seq.tokens)

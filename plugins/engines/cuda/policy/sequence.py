@@ -144,8 +144,3 @@ class Sequence:
     @property
     def output_tokens(self) -> int:
         return len(self.tokens) - self.prompt_tokens
-
-    @property
-    def is_prefill(self) -> bool:
-        """More than its last token is still to be computed."""
-        return self.target - self.computed > 1

@@ -81,3 +81,12 @@ def test_where_the_grammar_and_the_allowed_ids_share_none_it_is_cut() -> None:
     assert bytes(found.ids) == b"aaa"
     assert (found.finish.kind.value, found.finish.cause.value) == ("length", "max")
     assert found.counts.generated == 3
+
+
+def test_more_choices_than_run_and_wait_are_refused_as_overloaded() -> None:
+    made = engine(max_batch_size=1, max_waiting=2)
+    found = run(made, job("a", PROMPT, n=2), job("b", PROMPT), job("c", PROMPT), job("d", PROMPT))
+    ends = {key: answer.finish.cause.value for key, answer in found.items()}
+    served = dict.fromkeys((("a", 0), ("a", 1), ("b", 0)), "max")
+    assert ends == served | dict.fromkeys((("c", 0), ("d", 0)), "overloaded")
+    assert found["c", 0].finish.retryable

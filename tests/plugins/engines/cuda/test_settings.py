@@ -150,8 +150,8 @@ def test_blocks_never_take_more_than_there_is(
 
 
 def test_the_schedulers_limits_are_the_settings(config: ModelConfig) -> None:
-    chosen = made(max_batch_size=3, max_batch_tokens=30, long_prefill_tokens=7, max_waiting=5)
+    chosen = made(max_batch_size=3, max_batch_tokens=30, long_prefill_tokens=7)
     found = limits(shape(chosen, config, None, is_cpu=True), chosen)
     assert (found.max_batch_size, found.max_batch_tokens) == (3, 30)
-    assert (found.long_prefill_tokens, found.max_waiting) == (7, 5)
+    assert found.long_prefill_tokens == 7
     assert (found.block_size, found.max_model_len) == (16, 512)

@@ -163,34 +163,11 @@ def test_an_order_of_ones_own_is_kept() -> None:
     assert [rig.step().rows[0].seq for _ in range(2)] == [early, late]
 
 
-@pytest.mark.parametrize(
-    ("waiting", "running", "count", "is_taken"),
-    [
-        (0, 0, 5, True),
-        (0, 0, 6, False),
-        (0, 2, 3, True),
-        (0, 2, 4, False),
-        (3, 2, 1, False),
-        (2, 2, 1, True),
-        (0, 1, 4, True),
-    ],
-)
-def test_can_take(waiting: int, running: int, count: int, is_taken: bool) -> None:
-    rig = Rig(max_batch_size=2, max_waiting=3)
-    for index in range(running):
-        rig.add(fresh(index, 4), 9)
-    rig.step()
-    for index in range(waiting):
-        rig.add(fresh(9 + index, 4), 9)
-    assert rig.scheduler.can_take(count) == is_taken
-
-
 def test_parked_ones_count_as_waiting() -> None:
-    rig = Rig(max_batch_size=1, max_waiting=1)
+    rig = Rig(max_batch_size=1)
     rig.scheduler.park(rig.add(fresh(0, 4), 3))
     rig.scheduler.park(rig.add(fresh(1, 4), 3))
     assert rig.scheduler.waiting == 2
-    assert not rig.scheduler.can_take(1)
 
 
 @pytest.mark.parametrize(
