@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tokenwire.core.config import Config, ModelConfig, PluginUse
 from tokenwire.core.config_check import check
 from tokenwire.core.config_file import load, overlay
 from tokenwire.core.errors import ConfigError, PluginError
-from tokenwire.core.gguf_checkpoint import is_gguf
+from tokenwire.core.gguf_checkpoint import checkpoint_at, is_gguf
 from tokenwire.core.host import Host, lone_services
 from tokenwire.core.mock_mode import refuse_public_mock, with_mock
 from tokenwire.core.settings import Place
@@ -109,7 +109,7 @@ def choose(
     """What to serve: the file (or `models`, or the default), under the environment, under the
     options; over the mock where it or `mock` says so. Raises ConfigError."""
     if file is None:
-        chosen = named_models(models) if models else default_config(Path())
+        chosen = named_models(models, shell.environ) if models else default_config(Path())
         config = overlay(chosen, shell.environ)
     else:
         config = load(file, environ=shell.environ)
@@ -134,8 +134,9 @@ def default_config(folder: Path) -> Config:
     return Config(models=tuple(models))
 
 
-def named_models(paths: Sequence[Path]) -> Config:
-    """Each path's model, under the name of its folder or file. Raises ConfigError."""
+def named_models(paths: Sequence[Path], environ: Mapping[str, str]) -> Config:
+    """Each path's model, under the name of its folder or file. Raises ConfigError, also for a GGUF
+    file that cannot be served: its small files are written here, before anything is bound."""
     models = []
     for path in paths:
         if not path.exists():
@@ -145,6 +146,8 @@ def named_models(paths: Sequence[Path]) -> Config:
                 f"serve {path}: wanted a model's folder or a GGUF file: a configuration file goes "
                 "after --config"
             )
+        if is_gguf(path):
+            checkpoint_at(path, environ)
         name = path.stem if is_gguf(path) else path.resolve().name
         models.append(ModelConfig(name, PluginUse("cuda"), checkpoint=str(path)))
     names = [model.name for model in models]

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
+from tests.core.test_fetch import gguf
 from tokenwire.core import __version__, discovery
 from tokenwire.core.call import Call, Output
 from tokenwire.core.cli import conforming, main
@@ -457,10 +458,10 @@ def test_serve_without_a_file_serves_mock_and_what_was_fetched(run, served, tmp_
     assert default_config(tmp_path / "none") == Config(models=(mock,))
 
 
-def test_serve_takes_models_by_their_paths(run, served, tmp_path):
-    folder, file = tmp_path / "qwen3", tmp_path / "smol.gguf"
+def test_serve_takes_models_by_their_paths(run, served, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder, file = tmp_path / "qwen3", gguf(tmp_path / "smol.gguf")
     folder.mkdir()
-    file.write_text("")
     assert run("serve", folder, file, "--port", "0") == (0, "", "")
     assert [(it.name, it.engine.plugin, it.checkpoint) for it in served[0].models] == [
         ("qwen3", "cuda", str(folder)),
@@ -473,6 +474,7 @@ def test_serve_takes_models_by_their_paths(run, served, tmp_path):
     [
         (["none"], "wanted a model's folder or a GGUF file, got nothing"),
         (["config.yaml"], "a configuration file goes after --config"),
+        (["cut.gguf"], "wanted a whole GGUF file"),
         (["a/m", "b/m"], "two models are called 'm'"),
         (["a/m", "--config", "config.yaml"], "wanted models or --config, got both"),
     ],
@@ -481,6 +483,7 @@ def test_paths_that_name_no_model_are_refused(run, tmp_path, names, message):
     for name in ("a/m", "b/m"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "config.yaml").write_text("")
+    (tmp_path / "cut.gguf").write_text("GGUF")
     code, _, err = run("serve", *(n if n.startswith("--") else tmp_path / n for n in names))
     assert code == 2
     assert message in err

@@ -114,6 +114,6 @@ def test_fingerprints_are_the_same_and_texts_begin_as_they_should(name, made) ->
     begin = theirs.begin_ids
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     if settings.get("add_bos_token") and not begin:  # It is Python's part there.
-        begin = tuple(entry.id for entry in theirs.added if entry.content == theirs.bos)
+        begin = tuple(entry.id for entry in theirs.added if entry.text == theirs.bos)
     assert ours.begin_ids == begin
     assert Checkpoint(made(name)).config()["vocab_size"] == theirs.size + 5
