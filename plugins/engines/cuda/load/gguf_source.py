@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.gguf_config import config_fields
+from tokenwire.plugins.engines.cuda.load.dequantise import BLOCKS, dequantised
 from tokenwire.plugins.engines.cuda.load.gguf_file import GgufFile
 from tokenwire.plugins.engines.cuda.load.gguf_names import tensor_names
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
@@ -105,6 +106,9 @@ def _values(raw: Any, entry: Entry) -> Tensor:
 
     if entry.kind == "BF16":
         return torch.from_numpy(raw.copy()).view(torch.bfloat16).view(entry.shape)
+    if entry.kind in BLOCKS:
+        # Why a copy: torch warns of memory that it could not write to.
+        return dequantised(torch.from_numpy(raw.copy()), entry.kind, entry.shape)
     try:
         values = dequantize(raw, GGMLQuantizationType[entry.kind])
     except NotImplementedError as error:
