@@ -49,8 +49,11 @@ def their_name(name: str, architecture: str) -> str:
     return f"blk.{layer}.{names[part]}.{suffix}"
 
 
-def write(path: Path, network, architecture: str, *, kinds=(), divisors=None) -> Path:
-    """`kinds`: endings of tensors' names -> the type they are quantised to."""
+def write(
+    path: Path, network, architecture: str, *, kinds=(), divisors=None, vocabulary=None
+) -> Path:
+    """`kinds`: endings of tensors' names -> the type they are quantised to. `vocabulary` is called
+    with the writer."""
     config = network.config
     writer = gguf.GGUFWriter(str(path), architecture)
     writer.add_context_length(config.max_position_embeddings)
@@ -69,6 +72,8 @@ def write(path: Path, network, architecture: str, *, kinds=(), divisors=None) ->
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(ropes["full_attention"].get("factor", 1.0))
     writer.add_eos_token_id(3)
+    if vocabulary is not None:
+        vocabulary(writer)
     for name, parameter in network.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
