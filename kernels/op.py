@@ -55,9 +55,6 @@ class Traits:
     """A row's bits do not depend on the other rows, nor on how many there are."""
     graph_safe: bool = False
     """May be captured in a CUDA graph: no host sync, no allocation outside torch's allocator."""
-    needs_plan: bool = False
-    in_place: bool = False
-    """Writes into an argument, as the op's reference does too."""
 
 
 def any_signature(signature: Signature) -> str:

@@ -21,6 +21,8 @@ class Choice:
     op: str
     name: str
     why: str
+    graph_safe: bool = False
+    """See `Traits`."""
     rejected: Mapping[str, str] = field(default_factory=dict)
     """Implementation -> reason, in the order of preference."""
 
@@ -55,7 +57,7 @@ def preferred(
         reason = one.supports(signature)
         if not reason:
             why = "the first that applies" if rejected else f"preferred for {objective}"
-            return one, Choice(op.name, one.name, why, rejected)
+            return one, Choice(op.name, one.name, why, one.traits.graph_safe, rejected)
         rejected[one.name] = reason
     raise AssertionError(f"{op.name}: the reference refuses {signature}")
 
@@ -66,7 +68,7 @@ def _overridden(op: Op, signature: Signature, name: str) -> tuple[Implementation
     if reason:
         raise ValueError(f"{op.name}: '{name}' was asked for and does not apply: {reason}")
     others = {other.name: "overridden" for other in op.implementations if other is not one}
-    return one, Choice(op.name, name, "named by configuration", others)
+    return one, Choice(op.name, name, "named by configuration", one.traits.graph_safe, others)
 
 
 def _rank(one: Implementation, objective: Objective) -> tuple[bool, int]:

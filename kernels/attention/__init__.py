@@ -84,8 +84,7 @@ def _vendor(signature: Signature) -> str:
 
 LARGEST_HEAD = 256
 _GRAPHS = Traits(graph_safe=True)
-_PLANNED = Traits(batch_invariant=False, needs_plan=True)
-_PADDED = Traits(batch_invariant=False)
+_BATCHED = Traits(batch_invariant=False)
 
 OPS = (
     Op(
@@ -94,17 +93,17 @@ OPS = (
             Implementation(REFERENCE, _reference),
             Implementation("cpu", _cpu_prefill, cpu_reason, priority=10),
             Implementation("triton", _triton_prefill, _ours, _GRAPHS, 20),
-            Implementation("flashinfer", _unadapted, _vendor, _PLANNED, 5),
+            Implementation("flashinfer", _unadapted, _vendor, _BATCHED, 5),
         ),
     ),
     Op(
         "attention_decode",
         (
             Implementation(REFERENCE, _reference),
-            Implementation("cpu", _cpu_decode, cpu_reason, _PADDED, priority=10),
+            Implementation("cpu", _cpu_decode, cpu_reason, _BATCHED, priority=10),
             Implementation("cpu_native", _native_decode, _compiled, priority=15),
             Implementation("triton", _triton_decode, _ours, _GRAPHS, 20),
-            Implementation("flashinfer", _unadapted, _vendor, _PLANNED, 5),
+            Implementation("flashinfer", _unadapted, _vendor, _BATCHED, 5),
         ),
     ),
 )

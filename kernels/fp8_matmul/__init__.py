@@ -29,7 +29,7 @@ OPS = (
     Op(
         "fp8_matmul",
         (
-            Implementation(REFERENCE, _reference),
+            Implementation(REFERENCE, _reference, traits=FAST),
             Implementation("triton", _triton, fp8_reason, FAST, 20),
         ),
     ),

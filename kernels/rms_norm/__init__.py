@@ -11,7 +11,6 @@ from tokenwire.kernels.support import FLASHINFER, triton_reason, vendor_reason
 __all__ = ("OPS",)
 
 FAST = Traits(graph_safe=True)
-FAST_IN_PLACE = Traits(graph_safe=True, in_place=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -76,7 +75,7 @@ OPS = (
     Op(
         "rms_norm",
         (
-            Implementation(REFERENCE, _reference),
+            Implementation(REFERENCE, _reference, traits=FAST),
             Implementation("cpu_native", _native, _compiled, Traits(), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
@@ -85,10 +84,10 @@ OPS = (
     Op(
         "add_rms_norm",
         (
-            Implementation(REFERENCE, _add_reference, traits=Traits(in_place=True)),
-            Implementation("cpu_native", _add_native, _compiled, Traits(in_place=True), 15),
-            Implementation("triton", _add_triton, triton_reason, FAST_IN_PLACE, 20),
-            Implementation("flashinfer", _add_flashinfer, _vendor, FAST_IN_PLACE, 10),
+            Implementation(REFERENCE, _add_reference, traits=FAST),
+            Implementation("cpu_native", _add_native, _compiled, Traits(), 15),
+            Implementation("triton", _add_triton, triton_reason, FAST, 20),
+            Implementation("flashinfer", _add_flashinfer, _vendor, FAST, 10),
         ),
     ),
 )

@@ -10,7 +10,7 @@ from tokenwire.kernels.support import FLASHINFER, triton_reason, vendor_reason
 
 __all__ = ("OPS",)
 
-FAST = Traits(graph_safe=True, in_place=True)
+FAST = Traits(graph_safe=True)
 VENDOR_HEADS = (64, 128, 256, 512)
 
 
@@ -54,8 +54,8 @@ OPS = (
     Op(
         "rope",
         (
-            Implementation(REFERENCE, _reference, traits=Traits(in_place=True)),
-            Implementation("cpu_native", _native, _compiled, Traits(in_place=True), 15),
+            Implementation(REFERENCE, _reference, traits=FAST),
+            Implementation("cpu_native", _native, _compiled, Traits(), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),
         ),

@@ -51,7 +51,7 @@ OPS = (
     Op(
         "silu_mul",
         (
-            Implementation(REFERENCE, _reference),
+            Implementation(REFERENCE, _reference, traits=FAST),
             Implementation("cpu_native", _native, _compiled, Traits(), 15),
             Implementation("triton", _triton, triton_reason, FAST, 20),
             Implementation("flashinfer", _flashinfer, _vendor, FAST, 10),

@@ -10,8 +10,7 @@ from tokenwire.kernels.support import cpu_reason, triton_reason
 
 __all__ = ("OPS",)
 
-FAST = Traits(graph_safe=True, in_place=True)
-PLAIN = Traits(in_place=True)
+FAST = Traits(graph_safe=True)
 
 
 def _reference() -> Callable[..., Any]:
@@ -36,8 +35,8 @@ OPS = (
     Op(
         "token_mask",
         (
-            Implementation(REFERENCE, _reference, traits=PLAIN),
-            Implementation("cpu", _cpu, cpu_reason, PLAIN, 10),
+            Implementation(REFERENCE, _reference),
+            Implementation("cpu", _cpu, cpu_reason, Traits(), 10),
             Implementation("triton", _triton, triton_reason, FAST, 20),
         ),
     ),

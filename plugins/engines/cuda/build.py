@@ -87,7 +87,7 @@ def assemble(
 
     from tokenwire.plugins.engines.cuda import about, memory, sizes
     from tokenwire.plugins.engines.cuda.grammar import grammars
-    from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes
+    from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes, has_graphs
     from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
     from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
     from tokenwire.plugins.engines.cuda.rows import Rows
@@ -100,13 +100,13 @@ def assemble(
     model, size = loaded.model, settings.block_size
     model.settle()
     is_cuda = model.device.type == "cuda"
-    has_graphs = is_cuda if settings.graphs is None else settings.graphs
+    captures = has_graphs(settings.graphs, model.device, model.ops)
     kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype
     parts = {"weights": loaded.bytes, "adapters": fill_slots(model, settings.adapters)}
     remedy = "lower max_batch_tokens or gpu_memory_fraction, or end what else uses the device"
     with reserving(model.device, "a step of max_batch_tokens", lambda: 0, remedy):
         parts["workspace"] = memory.workspace(model, found, size)
-    room = memory.kv_memory(settings, model.device, sum(parts.values()), has_graphs)
+    room = memory.kv_memory(settings, model.device, sum(parts.values()), captures)
     sizes.check_room(settings, room, parts)
     specs = sizes.group_blocks(found, model.config, size, kv_dtype.itemsize, room)
     found = sizes.shortened(found, specs, size, room)
@@ -118,7 +118,7 @@ def assemble(
     # Why twice: one that is parked keeps its row while a step of it is in flight.
     rows = Rows(2 * found.max_batch_size + 1, width, windows, size)
     graphs = None
-    if has_graphs:
+    if captures:
         graphs = DecodeGraphs(
             lambda batch: model.forward(batch, caches),
             sizes=graph_sizes(found.max_batch_size),
@@ -163,7 +163,7 @@ def assemble(
         sizes=parts,
         switches={
             "grammar": "none" if held is None else held.name,
-            "graphs": _on_off(has_graphs),
+            "graphs": _on_off(captures),
             "overlap": _on_off(overlap),
             "prefix_cache": _on_off(settings.prefix_cache),
         },

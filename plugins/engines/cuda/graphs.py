@@ -8,17 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import torch
 from torch import Tensor
 
+from tokenwire.core.errors import ConfigError
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.plugins.engines.cuda.batch import Batch
 
-__all__ = ("DecodeGraphs", "graph_sizes")
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+
+__all__ = ("DecodeGraphs", "graph_sizes", "has_graphs")
 
 Forward: TypeAlias = Callable[[Batch], Tensor]
+
+CAPTURED = (
+    "rms_norm",
+    "add_rms_norm",
+    "rope",
+    "silu_mul",
+    "gelu_mul",
+    "kv_write",
+    "attention_decode",
+    "fp8_matmul",
+)
+"""Ops of a network's decode step."""
+
+
+def has_graphs(asked: bool | None, device: torch.device, ops: Ops) -> bool:
+    """`asked` None: on a GPU, where every op of a decode step can be captured. Raises ConfigError
+    where graphs are asked for and one cannot."""
+    if device.type != "cuda":
+        return bool(asked)
+    against = [
+        f"{choice.op} by {choice.name}"
+        for choice in ops.choices
+        if choice.op in CAPTURED and not choice.graph_safe
+    ]
+    if asked and against:
+        raise ConfigError(
+            f"engine cuda: graphs: {', '.join(against)} cannot be captured in a CUDA graph: set "
+            "graphs to false, or name other kernels"
+        )
+    return not against if asked is None else asked
 
 
 def graph_sizes(largest: int) -> tuple[int, ...]:

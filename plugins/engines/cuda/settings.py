@@ -65,7 +65,8 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     overlap: bool | None = None
     """Schedule a step while the one before runs. None: on a GPU."""
     graphs: bool | None = None
-    """CUDA graphs for decode steps. None: on a GPU. On a CPU true pads as graphs would."""
+    """CUDA graphs for decode steps. None: on a GPU, where its kernels allow them. On a CPU true
+    pads as graphs would."""
     kernels: dict[str, str] = {}
     """Op -> implementation, where another than the preferred one is wanted."""
     kernel_lib: str | None = None
