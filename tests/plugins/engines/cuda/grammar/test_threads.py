@@ -10,6 +10,8 @@ import pytest
 
 from tokenwire.plugins.engines.cuda.grammar.threads import Threads
 
+pytestmark = pytest.mark.torch
+
 PATIENCE_S = 60.0
 
 
