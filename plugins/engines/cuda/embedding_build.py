@@ -18,6 +18,8 @@ from tokenwire.core.tokens import Adapter, EngineCard
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.ops import Ops
 from tokenwire.plugins.engines.cuda import preflight
+from tokenwire.plugins.engines.cuda.about import About, line
+from tokenwire.plugins.engines.cuda.alive import is_alive
 from tokenwire.plugins.engines.cuda.embedding_queue import EmbeddingQueue
 from tokenwire.plugins.engines.cuda.embedding_worker import EmbeddingWorker, Vector
 from tokenwire.plugins.engines.cuda.layers.packed import pack
@@ -27,6 +29,8 @@ from tokenwire.plugins.engines.cuda.models.embed import CausalEmbedder, EncoderE
 from tokenwire.plugins.engines.cuda.models.pooling import PoolingSpec
 from tokenwire.plugins.engines.cuda.progress import bar
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
+from tokenwire.plugins.engines.cuda.shortage import reserving
+from tokenwire.plugins.engines.cuda.sizes import GIB
 from tokenwire.plugins.engines.cuda.slots import fill_slots
 
 if TYPE_CHECKING:
@@ -37,7 +41,6 @@ __all__ = ("build_embedding",)
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 CAPABILITIES = ("priority", "deadline")
-GIB = 1 << 30
 
 
 def build_embedding(
@@ -57,7 +60,8 @@ def build_embedding(
         dtype = getattr(torch, settings.dtype)
     ops = _ops(settings, path, device, dtype, machine)
     preflight.take_built(settings.kernel_lib, machine)
-    with bar(path.name) as progress:
+    remedy = "take a smaller checkpoint or dtype, or another device"
+    with bar(path.name) as progress, reserving(device, path.name, lambda: _size(path), remedy):
         loaded = load_embedder(path, device=device, dtype=dtype, ops=ops, progress=progress)
     embedder = _pooled(loaded.embedder, settings)
     _fill(embedder, settings, path)
@@ -70,7 +74,7 @@ def build_embedding(
         packed = pack([ids for ids, _ in batch], device, slots)
         return [tuple(each) for each in embedder.embed(packed).tolist()]
 
-    facts: dict[str, str | int | float] = {
+    facts: About = {
         "model": services.model or path.name,
         "task": "embed",
         "device": device,
@@ -84,12 +88,12 @@ def build_embedding(
         "weights_gib": round(loaded.bytes / GIB, 4),
         "load_seconds": round(loaded.seconds, 3),
     }
-    LOG.info("ready %s", " ".join(f"{name}={value}" for name, value in facts.items()))
+    LOG.info("ready %s", line(facts))
     worker = EmbeddingWorker(
         card,
         EmbeddingQueue(texts, tokens),
         embed,
-        is_alive=lambda: _is_alive(device),
+        is_alive=lambda: is_alive(device),
         adapters=tuple(settings.adapters),
         about=facts,
     )
@@ -140,6 +144,12 @@ def _ops(
     return choose_ops(settings, config, device, dtype or getattr(torch, config.dtype), machine)
 
 
+def _size(path: Path) -> int:
+    """Bytes of the weights' files."""
+    files = [path] if path.is_file() else path.glob("*.safetensors")
+    return sum(file.stat().st_size for file in files)
+
+
 def _is_encoder(path: Path) -> bool:
     if not path.is_dir() or not (path / "config.json").is_file():
         return False
@@ -168,10 +178,3 @@ def _fill(embedder: CausalEmbedder | EncoderEmbedder, settings: CudaSettings, pa
         raise ConfigError(
             f"engine cuda: adapters: {path} is an encoder, which takes none: leave them out"
         )
-
-
-def _is_alive(device: str) -> bool:
-    try:
-        return int(torch.ones(1, device=device).add_(1)) == 2
-    except RuntimeError:
-        return False

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tokenwire.kernels.attention.batch import AttentionBatch
+from tokenwire.plugins.engines.cuda.alive import is_alive
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.edits import collect
 from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs
@@ -112,10 +113,7 @@ class Runner:
 
     def is_alive(self) -> bool:
         """Whether the device still works at all."""
-        try:
-            return int(torch.ones(1, device=self._device).add_(1)) == 2
-        except RuntimeError:
-            return False
+        return is_alive(self._device)
 
     def block_bytes(self) -> tuple[int, ...]:
         """Of one block of each KV group, in all its layers."""

@@ -13,6 +13,7 @@ transformers = pytest.importorskip("transformers")
 from tests.plugins.engines.cuda.driving import engine, run  # noqa: E402
 from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
 from tests.plugins.engines.cuda.load.test_adapters import SHAPES, adapter, merged  # noqa: E402
+from tests.plugins.engines.reference.tiny import tiny_llama  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.core.token_ids import TokenIds  # noqa: E402
 from tokenwire.core.tokens import Adapter, TokenJob  # noqa: E402
@@ -140,3 +141,15 @@ def test_a_poisoned_text_ends_alone(minilm: Path, tmp_path) -> None:
     found = run(engine(folder, task="embed"), *jobs)
     ends = {name: answer.finish.cause.value for (name, _), answer in found.items()}
     assert ends == {"a": "eos", "b": "internal", "c": "eos"}
+
+
+def test_weights_that_do_not_fit_are_named_with_their_size(monkeypatch) -> None:
+    from tokenwire.plugins.engines.cuda import embedding_build
+
+    def full(*arguments, **fields):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(embedding_build, "load_embedder", full)
+    words = rf"{tiny_llama().name} wants 0\.00 GiB, .* free on cpu: take a smaller checkpoint"
+    with pytest.raises(ConfigError, match=words):
+        engine(task="embed")
