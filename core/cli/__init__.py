@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError, Parameter
 
 from tokenwire.core import __version__
-from tokenwire.core.cli import calling, conforming, explaining, listing, packages, serving
+from tokenwire.core.cli import calling, conforming, explaining, listing, packages, planning, serving
 from tokenwire.core.cli.shell import OutputError, Shell
 from tokenwire.core.errors import TokenwireError
 
@@ -32,7 +32,7 @@ def command_line(shell: Shell) -> App:
         default_parameter=Parameter(negative=""),
         result_action="return_value",
     )
-    for commands in (serving, listing, calling, explaining, conforming, packages):
+    for commands in (serving, listing, calling, explaining, conforming, planning, packages):
         commands.add(app, shell)
     return app
 

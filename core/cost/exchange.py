@@ -13,14 +13,14 @@ from typing import Literal, TypeAlias
 from tokenwire.core.cost.gpus import Cluster
 from tokenwire.core.cost.kernels import SCALE
 from tokenwire.core.cost.layout import Layout
-from tokenwire.core.cost.shape import ModelShape, Moe
+from tokenwire.core.cost.shape import ModelShape
 
 __all__ = (
     "Dispatch",
     "all_reduce_bytes",
     "all_reduce_seconds",
+    "copies_sent",
     "exchange_seconds",
-    "gather_bytes",
     "kv_transfer_seconds",
     "places_touched",
     "row_bytes",
@@ -41,9 +41,12 @@ def places_touched(places: float, top_k: int) -> float:
     return places * (1 - (1 - 1 / places) ** top_k)
 
 
-def gather_bytes(ranks: int, tokens: float, there: float, back: float) -> float:
-    """The MoE layer by all-gather and reduce-scatter: (R-1)*T*(row there + row back)."""
-    return (ranks - 1) * tokens * (there + back)
+def copies_sent(places: int, top_k: int, dispatch: Dispatch) -> float:
+    """How often a row is sent: `top_k` times point to point, or once to each of the R-1 others by
+    all-gather and reduce-scatter where those are fewer; without doubles, as places are touched."""
+    if dispatch == "pair":
+        return min(top_k, places - 1)
+    return places_touched(places, top_k)
 
 
 def all_reduce_bytes(ranks: int, tokens: float, hidden: float) -> float:
@@ -72,34 +75,24 @@ def exchange_seconds(
 ) -> float:
     """Rows to experts and back, one layer; `tokens` of one part. 0 where there is one part alone.
 
-    `DEP_m` takes the quicker of point-to-point and all-gather with reduce-scatter. In
-    `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: a row goes to a part once,
-    1/n of it by each GPU, and is gathered (and summed on its way back) over NVLink.
+    In `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: each sends 1/n of a
+    part's rows, and rows are gathered (and summed on their way back) over NVLink.
     """
     moe = shape.moe
     if moe is None or layout.data == 1:
         return 0.0
     there, back = row_bytes(shape.hidden, fp8=fp8)
-    link = cluster.link(layout.gpus)
-    if layout.tensor > 1:
-        moved = tokens * places_touched(layout.data, moe.top_k) * (there + back)
-        inside = moved * (layout.tensor - 1) / layout.tensor / cluster.link(layout.tensor)
-        return max(moved / layout.tensor / link, inside)
-    sent = _sent_seconds(moe, cluster, layout.data, tokens * (there + back), dispatch)
-    return min(sent, gather_bytes(layout.data, tokens, there, back) / link)
-
-
-def _sent_seconds(moe: Moe, cluster: Cluster, ranks: int, once: float, dispatch: Dispatch) -> float:
-    """Point to point; `once`: bytes of sending every row to one place and back."""
-    link = cluster.link(ranks)
-    if dispatch == "pair":
-        return once * moe.top_k / link
-    by_rank = once * places_touched(ranks, moe.top_k)
-    if dispatch == "rank" or ranks <= cluster.domain:
-        return by_rank / link
-    by_node = once * places_touched(ranks / cluster.domain, moe.top_k)
-    # A row crosses the network once a domain; NVLink carries it on, meanwhile.
-    return max(by_node / cluster.nic, by_rank / cluster.gpu.nvlink)
+    once = tokens * (there + back)
+    copies = copies_sent(layout.data, moe.top_k, dispatch)
+    outside = cluster.link(layout.gpus)
+    seconds = once * copies / layout.tensor / outside
+    inside = once * copies * (layout.tensor - 1) / layout.tensor
+    if dispatch == "node" and layout.gpus > cluster.domain:
+        nodes = layout.gpus / cluster.domain
+        seconds = once * places_touched(nodes, moe.top_k) / layout.tensor / outside
+        # A row crosses the network once a domain; NVLink carries it on, meanwhile.
+        inside += once * copies / layout.tensor
+    return max(seconds, inside / cluster.gpu.nvlink)
 
 
 def kv_transfer_seconds(sequence: float, link: float) -> float:
