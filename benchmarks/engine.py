@@ -130,16 +130,15 @@ def _compare(
         for side in sides:
             side.close()
     ours = sides[0]
-    print(f"\n{dtype}{'':<14}{'tok/s':>9}{'prefill':>9}{'decode':>9}{'of CPU s':>10}  ours / it")
-    for side in sides:
-        figures = side.best(load, "seconds")
-        a_cpu_second = side.best(load, "cpu")[0]
-        mine = (*ours.best(load, "seconds"), ours.best(load, "cpu")[0])
-        ratios = [one / other for one, other in zip(mine, (*figures, a_cpu_second), strict=True)]
-        told = "" if side is ours else "  " + " ".join(f"{ratio:.2f}" for ratio in ratios)
-        name = f"{side.name} {side.ready['version']}".strip()
-        whole, prefill, decode = figures
-        print(f"  {name:<20}{whole:9.0f}{prefill:9.0f}{decode:9.0f}{a_cpu_second:10.0f}{told}")
+    for clock, title in (("seconds", "a second"), ("cpu", "a CPU second")):
+        mine = ours.best(load, clock)
+        print(f"\n{dtype}, {title:<14}{'tokens':>9}{'prefill':>9}{'decode':>9}  ours / it")
+        for side in sides:
+            figures = side.best(load, clock)
+            ratios = [one / other for one, other in zip(mine, figures, strict=True)]
+            told = "" if side is ours else "  " + " ".join(f"{ratio:.2f}" for ratio in ratios)
+            name = f"{side.name} {side.ready['version']}".strip()
+            print(f"  {name:<24}" + "".join(f"{figure:9.0f}" for figure in figures) + told)
     _tell_ids(sides)
     _tell_memory(ours, model, load, dtype)
 
@@ -149,7 +148,7 @@ def _tell_ids(sides: list[Side]) -> None:
     for other in others:
         pairs = list(zip(ours.whole[0]["ids"], other.whole[0]["ids"], strict=True))
         same = sum(one == another for one, another in pairs)
-        print(f"  greedy ids as {other.name}'s: {same} of {len(pairs)} answers")
+        print(f"  greedy ids as {other.name} gives: {same} of {len(pairs)} answers")
 
 
 def _tell_memory(ours: Side, model: Path, load: dict[str, int], dtype: str) -> None:
