@@ -24,6 +24,10 @@ BYTE_LEVEL, PIECES = "gpt2", "llama"
 UNKNOWN, CONTROL, USER_DEFINED, UNUSED = 2, 3, 4, 5
 """Token types of GGUF. Control and unknown ones are special; user-defined ones are added and shown
 as text; unused ones fill the vocabulary up to the size of the embedding."""
+ADDED = (CONTROL, USER_DEFINED)
+ADDED_PIECES = (UNKNOWN, *ADDED)
+WHITE = gguf_pieces.SPACE + "\n\t"
+"""Runs of these are added tokens and yet made by merges."""
 
 TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>")
 """Tokens that end a turn, whether or not the file says so."""
@@ -73,7 +77,7 @@ class GgufVocabulary:
         return [
             id
             for id, token in enumerate(self.tokens)
-            if token in TURN_ENDS and self._types[id] in (CONTROL, USER_DEFINED)
+            if token in TURN_ENDS and self._types[id] in ADDED
         ]
 
     def tokenizer(self) -> Tokenizer:
@@ -117,12 +121,13 @@ class GgufVocabulary:
             )
         prefix = self._get("add_space_prefix", bool, True)
         ids = self._model_ids()
-        # Why 0: writers of this format put a score of their own in its place.
-        of = {
-            piece: 0.0 if self._types[id] == USER_DEFINED else scores[id]
-            for piece, id in ids.items()
-            if self._types[id] not in (UNKNOWN, CONTROL)
-        }
+        of: dict[str, float] = {}
+        for piece, id in ids.items():
+            if self._types[id] not in ADDED_PIECES:
+                of[piece] = scores[id]
+            elif self._types[id] == USER_DEFINED and not piece.strip(WHITE):
+                # Why 0: writers of this format put a score of their own in its place.
+                of[piece] = 0.0
         merges = gguf_pieces.merges_of(ids, of, longest_first=not prefix)
         unknown = self._unknown()
         made = Tokenizer(BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
@@ -140,11 +145,12 @@ class GgufVocabulary:
         return None if id is None else self._spelled(id)
 
     def _model_ids(self) -> dict[str, int]:
-        """Without what fills up, and without added tokens behind the last that is merged."""
+        """Without what fills up; of byte-level ones, without added tokens behind the last that is
+        merged: a word that is taken whole must not become one."""
         last = len(self.tokens)
         while last and self._fills_up(last - 1):
             last -= 1
-        while last and self._types[last - 1] in (CONTROL, USER_DEFINED):
+        while last and self._kind == BYTE_LEVEL and self._types[last - 1] in ADDED:
             last -= 1
         return {self._spelled(id): id for id in range(last)}
 
@@ -162,7 +168,7 @@ class GgufVocabulary:
     def _add_tokens(self, made: Tokenizer) -> None:
         from tokenizers import AddedToken
 
-        kinds = (CONTROL, USER_DEFINED) if self._kind == BYTE_LEVEL else ADDED_PIECES
+        kinds = ADDED if self._kind == BYTE_LEVEL else ADDED_PIECES
         last = max((id for id, kind in enumerate(self._types) if kind in kinds), default=-1)
         start = len(self._model_ids())
         # Why all in one call: the library sorts all that it has anew in each.
@@ -216,6 +222,3 @@ class GgufVocabulary:
             return msgspec.convert(self._fields[key], kind)
         except msgspec.ValidationError as error:
             raise ConfigError(f"{self._where}: {key}: {error}") from error
-
-
-ADDED_PIECES = (UNKNOWN, CONTROL, USER_DEFINED)

@@ -24,7 +24,6 @@ PRE = {
 PADDED = 5
 BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 RUNS_SCORE, ADDED_SCORE = -1e9, -1000.0
-FIRST_MERGED = 259
 
 
 def write_vocabulary(path: Path, folder: Path, name: str) -> Path:
@@ -49,7 +48,8 @@ def write_vocabulary(path: Path, folder: Path, name: str) -> Path:
     writer.add_tokenizer_pre(PRE[name])
     if pieces:
         numbered = zip(tokens, types, range(len(tokens)), strict=True)
-        scores = [_score(*each) for each in numbered]
+        first = types.index(TokenType.NORMAL)
+        scores = [_score(*each, first) for each in numbered]
         writer.add_token_scores([*scores, *[ADDED_SCORE] * PADDED])
         writer.add_add_space_prefix(name != "gemma3")
         tokens = [_spaced(*each) for each in zip(tokens, types, strict=True)]
@@ -82,13 +82,13 @@ def sizes(writer: GGUFWriter) -> None:
     writer.add_layer_norm_rms_eps(1e-5)
 
 
-def _score(token: str, kind: TokenType, id: int) -> float:
+def _score(token: str, kind: TokenType, id: int, first: int) -> float:
     """SentencePiece numbers pieces as it found them, but for runs of spaces, which it was given."""
     if kind == TokenType.USER_DEFINED:
         return ADDED_SCORE
     if kind != TokenType.NORMAL:
         return 0.0
-    return RUNS_SCORE if len(token) > 1 and not token.strip("▁") else float(FIRST_MERGED - id)
+    return RUNS_SCORE if len(token) > 1 and not token.strip("▁") else float(first - id)
 
 
 def _spaced(token: str, kind: TokenType) -> str:
