@@ -22,6 +22,10 @@ from tokenwire.plugins.engines.cuda.policy.experts.placement import (
 __all__ = ("balancedness", "mean_balancedness", "rank_loads", "rank_loads_of")
 
 
+CHUNK = 4
+"""Layers that are computed together, so that their shares stay in a core's cache."""
+
+
 def rank_loads(load: Floats, placement: Placement) -> Floats:
     """[steps, layers, ranks] of `load` [steps, layers, experts], replicas sharing evenly."""
     return rank_loads_of(load, placement.layout, [placement.physical_to_logical])[0]
@@ -32,14 +36,22 @@ def rank_loads_of(load: Floats, layout: Layout, maps: Sequence[Ints]) -> list[Fl
     layers = len(maps[0])
     if load.ndim != 3 or load.shape[1:] != (layers, layout.experts):
         raise ValueError(f"wanted a load [steps, {layers}, {layout.experts}], got {load.shape}")
-    shares = np.zeros((layers, layout.experts, layout.ranks * len(maps)), dtype=np.float32)
-    rank = np.arange(layout.slots) // layout.slots_per_rank
-    rows = np.arange(layers)[:, None]
-    for index, table in enumerate(maps):
-        share = 1 / np.take_along_axis(replica_counts(layout, table), table, axis=1)
-        np.add.at(shares, (rows, table, rank + index * layout.ranks), share)
+    width = layout.ranks * len(maps)
+    rank = np.repeat(np.arange(layout.ranks), layout.slots_per_rank)
+    columns = np.concatenate([rank + index * layout.ranks for index in range(len(maps))])
+    slots = np.concatenate(maps, axis=1)
+    each = [np.take_along_axis(replica_counts(layout, table), table, axis=1) for table in maps]
+    share = np.divide(1, np.concatenate(each, axis=1), dtype=np.float32)
+    where = slots * width + columns
     by_layer = np.asarray(load, dtype=np.float32).transpose(1, 0, 2)
-    loads: Floats = np.matmul(by_layer, shares)
+    loads = np.empty((layers, len(load), width), dtype=np.float32)
+    size = layout.experts * width
+    for start in range(0, layers, CHUNK):
+        some = slice(start, start + CHUNK)
+        here = where[some] + np.arange(len(where[some]))[:, None] * size
+        flat = np.bincount(here.ravel(), share[some].ravel(), minlength=len(here) * size)
+        shares = flat.astype(np.float32).reshape(len(here), layout.experts, width)
+        np.matmul(by_layer[some], shares, out=loads[some])
     return np.split(loads.transpose(1, 0, 2), len(maps), axis=2)
 
 

@@ -24,10 +24,10 @@ from tokenwire.plugins.engines.cuda.policy.experts.swaps import PARTNERS, improv
 
 __all__ = ("best_of", "per_step")
 
-FEWEST_PATTERNS, MOST_PATTERNS = 8, 32
+FEWEST_PATTERNS, MOST_PATTERNS = 8, 128
 WORK = 5_000_000
 """Array elements that all rounds of placement may touch: so many patterns are looked at."""
-SWAP_WORK = 400_000
+SWAP_WORK = 300_000
 """Array elements that all rounds of swaps may touch: so many rounds are made."""
 MOST_SWAPS = 64
 

@@ -31,8 +31,8 @@ def patterns(load: Floats, most: int) -> Floats:
         owners = _nearest(shapes, _members(owners, most))
     members = _members(owners, most)
     members = members[members.any(axis=1)]
-    sums: Floats = members @ flat
-    return sums.reshape(len(members), *load.shape[1:])
+    sums: Floats = np.matmul(members, flat).reshape(-1, *load.shape[1:])
+    return sums
 
 
 def _members(owners: Ints, groups: int) -> Floats:
