@@ -26,20 +26,16 @@ DIVISORS = "rope_freqs.weight"
 QUERY, KEY = "self_attn.q_proj.", "self_attn.k_proj."
 
 
-def find_gguf(path: Path, name: str | None) -> Path | None:
+def find_gguf(path: Path) -> Path | None:
     """The GGUF file that `path` is or has; None: `path` is a folder of safetensors."""
     if path.is_file():
         return path
-    if name is not None:
-        if not (path / name).is_file():
-            raise ConfigError(f"engine cuda: no file {name!r} in {str(path)!r}: see `gguf`")
-        return path / name
     if any(path.glob("*.safetensors")) or any(path.glob("*.safetensors.index.json")):
         return None
     files = sorted(path.glob("*.gguf"))
     if len(files) > 1:
         listed = ", ".join(file.name for file in files)
-        raise ConfigError(f"engine cuda: {str(path)!r} has {listed}: name one with `gguf`")
+        raise ConfigError(f"engine cuda: {str(path)!r} has {listed}: set `path` to one of them")
     return files[0] if files else None
 
 

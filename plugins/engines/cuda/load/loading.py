@@ -41,9 +41,9 @@ class Loaded:
     seconds: float
 
 
-def load_config(path: Path, *, gguf: str | None = None) -> ModelConfig:
+def load_config(path: Path) -> ModelConfig:
     """Of a folder (config.json, or the one .gguf file in it) or of a GGUF file."""
-    return _open(path, gguf)[0]
+    return _open(path)[0]
 
 
 def load(
@@ -55,18 +55,17 @@ def load(
     quantisation: QuantisationChoice = "auto",
     progress: Progress | None = None,
     positions: int | None = None,
-    gguf: str | None = None,
     threads: int | None = None,
     with_head: bool = True,
 ) -> Loaded:
-    """`path`: a folder with config.json and *.safetensors, or with a .gguf (`gguf` says which of
-    several); or a .gguf file. `dtype` None: the checkpoint's. `positions`: how many a sequence
-    may have; None: as many as the model was made for. `with_head` False: for embedding alone.
+    """`path`: a folder with config.json and *.safetensors, or with one .gguf; or a .gguf file.
+    `dtype` None: the checkpoint's. `positions`: how many a sequence may have; None: as many as the
+    model was made for. `with_head` False: for embedding alone.
 
     Raises ConfigError that names file, tensor, what was wanted and what came.
     """
     started = time.monotonic()
-    config, source = _open(path, gguf)
+    config, source = _open(path)
     kind = dtype or getattr(torch, config.dtype)
     model = CausalModel(
         config,
@@ -104,13 +103,13 @@ def _keeps_fp8(choice: QuantisationChoice, device: torch.device) -> bool:
     return choice == "fp8" or (choice == "auto" and device.type != "cpu")
 
 
-def _open(path: Path, gguf: str | None) -> tuple[ModelConfig, Source]:
+def _open(path: Path) -> tuple[ModelConfig, Source]:
     if not path.exists():
         raise ConfigError(
             f"engine cuda: nothing at {str(path)!r}: set `path` (or the model's `checkpoint`) to a "
             "folder with config.json and *.safetensors, or to a .gguf file"
         )
-    file = find_gguf(path, gguf)
+    file = find_gguf(path)
     if file is not None:
         source = GgufSource(file)
         return source.config, source
