@@ -9,6 +9,7 @@ from typing import final
 
 import llguidance
 import numpy as np
+from llguidance.gbnf_to_lark import any_to_lark
 
 from tokenwire.core.tokens import Constraint
 from tokenwire.plugins.engines.cuda.constrained import GrammarError, choices
@@ -91,7 +92,7 @@ def _grammar(constraint: Constraint) -> str:
         case "regex":
             return matcher.grammar_from_regex(text)
         case "grammar":
-            return matcher.grammar_from_lark(llguidance.gbnf_to_lark.any_to_lark(text))
+            return matcher.grammar_from_lark(any_to_lark(text))
         case "choice":
             options = "|".join(re.escape(each) for each in choices(text))
             return matcher.grammar_from_regex(f"({options})")
