@@ -10,9 +10,9 @@ from tokenwire.core.cost.shape import ModelShape
 from tokenwire.core.cost.weights import kv_room, sequence_bytes, weight_bytes
 from tokenwire.core.planning.request import PlanRequest, Pool
 
-__all__ = ("MOST_GPUS", "candidates", "room", "smallest")
+__all__ = ("SEARCHED", "candidates", "room", "smallest")
 
-MOST_GPUS: Final = 1024
+SEARCHED: Final = 1024
 """How far the search for the smallest number goes."""
 
 
@@ -38,8 +38,8 @@ def room(request: PlanRequest, layout: Layout, pool: Pool | None = None) -> int:
 
 
 def smallest(request: PlanRequest) -> Layout | None:
-    """The layout of fewest GPUs that holds the weights and one sequence; None up to MOST_GPUS."""
-    every = candidates(request.shape, MOST_GPUS, request.decode.cluster.domain)
+    """The layout of fewest GPUs that holds the weights and one sequence; None up to SEARCHED."""
+    every = candidates(request.shape, SEARCHED, request.decode.cluster.domain)
     for layout in sorted(every, key=lambda each: (each.gpus, -each.tensor)):
         if room(request, layout) > 0:
             return layout

@@ -6,6 +6,8 @@ decode GPUs for each prefill GPU, where all together serve p*d/(p+d) a GPU; 1:1 
 
 from __future__ import annotations
 
+import math
+
 from msgspec import Struct
 
 from tokenwire.core.cost.exchange import kv_transfer_seconds
@@ -107,20 +109,17 @@ def _rate(request: PlanRequest, layout: Layout) -> float:
 
 def _split(gpus: int, prefill: int, prompts: float, decode: int, answers: float) -> Split | None:
     """Of all divisions into whole groups the one that serves most; of equals the fewest GPUs."""
-    splits = [
-        Split(first, second, min(first * prefill * prompts, second * decode * answers))
-        for first in range(1, gpus // prefill + 1)
-        for second in range(1, (gpus - first * prefill) // decode + 1)
-    ]
-    size = prefill, decode
-    return max(
-        splits,
-        key=lambda each: (
-            each.requests_per_s,
-            -each.prefill_groups * size[0] - each.decode_groups * size[1],
-        ),
-        default=None,
-    )
+    best: tuple[tuple[float, int], Split] | None = None
+    for first in range(1, (gpus - decode) // prefill + 1):
+        offered = first * prefill * prompts
+        # Why not more: what prefill cannot feed only stands idle.
+        needed = max(1, math.ceil(offered / (decode * answers)))
+        second = min(needed, (gpus - first * prefill) // decode)
+        serves = min(offered, second * decode * answers)
+        key = serves, -first * prefill - second * decode
+        if best is None or key > best[0]:
+            best = key, Split(first, second, serves)
+    return None if best is None else best[1]
 
 
 def _costs(request: PlanRequest, prompts: float, answers: float) -> Costs | None:

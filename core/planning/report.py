@@ -45,15 +45,15 @@ def report(found: Summary) -> Iterator[str]:
 
 
 def _figures(gpu: GpuRow) -> str:
-    fp8 = "no fp8" if gpu.fp8 is None else f"fp8 {_tera(gpu.fp8)} TFLOP/s"
+    fp8 = "no fp8" if gpu.fp8 is None else f"fp8 {_tera(gpu.fp8, 'TFLOP/s')}"
     return (
-        f"{gpu.name}: {gpu.memory_gb:g} GB at {_tera(gpu.bandwidth)} TB/s, "
-        f"bf16 {_tera(gpu.bf16)} TFLOP/s, {fp8}, NVLink {gpu.nvlink_gb_s:g} GB/s"
+        f"{gpu.name}: {gpu.memory_gb:g} GB at {_tera(gpu.bandwidth, 'TB/s')}, "
+        f"bf16 {_tera(gpu.bf16, 'TFLOP/s')}, {fp8}, NVLink {gpu.nvlink_gb_s:g} GB/s"
     )
 
 
-def _tera(figure: Figure) -> str:
-    return f"{figure.value / 1e12:,.4g} ({figure.mark})"
+def _tera(figure: Figure, unit: str) -> str:
+    return f"{figure.value / 1e12:,.4g} {unit} ({figure.mark})"
 
 
 def _fit(found: Summary) -> str:

@@ -20,6 +20,10 @@ Objective = Literal["throughput", "user"]
 DURATION: Final = re.compile(r"(?P<number>\d+(?:\.\d+)?|\.\d+)\s*(?P<unit>ms|s)")
 
 
+MOST_GPUS: Final = 100_000
+"""More than anybody has in one place."""
+
+
 class Pool(Struct, frozen=True):
     """GPUs for one kind of work, and what one of them costs."""
 
@@ -60,6 +64,8 @@ class PlanRequest(Struct, frozen=True):
         for name in ("gpus", "input", "output", "context"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: wanted at least 1, got {getattr(self, name)}")
+        if self.gpus > MOST_GPUS:
+            raise ConfigError(f"gpus: wanted at most {MOST_GPUS}, got {self.gpus}")
         if not 0 < self.tpot < math.inf:
             raise ConfigError(f"tpot: wanted a time above 0, got {self.tpot:g} s")
         for name in ("fraction", "efficiency"):
