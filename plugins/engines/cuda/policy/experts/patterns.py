@@ -37,7 +37,8 @@ def patterns(load: Floats, most: int) -> Floats:
 
 def _members(owners: Ints, groups: int) -> Floats:
     """[groups, steps]: 1 where the step is of the group."""
-    return (owners == np.arange(groups)[:, None]).astype(np.float32)
+    members: Floats = (owners == np.arange(groups)[:, None]).astype(np.float32)
+    return members
 
 
 def _farthest(shapes: Floats, groups: int) -> Ints:
