@@ -31,6 +31,11 @@ FOLDERS = (
     "logprobs",
     "fp8_quant",
     "fp8_matmul",
+    "moe_route",
+    "moe_permute",
+    "grouped_matmul",
+    "fp8_grouped_matmul",
+    "moe_combine",
 )
 VARIABLE = "TOKENWIRE_KERNEL_"
 """TOKENWIRE_KERNEL_ATTENTION_DECODE=reference takes that implementation, whatever else applies."""
@@ -60,6 +65,12 @@ class Ops:
     logprobs: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
     fp8_quant: Callable[..., tuple[Tensor, Tensor]]
     fp8_matmul: Callable[..., Tensor]
+    moe_route: Callable[..., tuple[Tensor, Tensor]]
+    moe_permute: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    grouped_matmul: Callable[..., Tensor]
+    grouped_matmul_masked: Callable[..., None]
+    fp8_grouped_matmul: Callable[..., Tensor]
+    moe_combine: Callable[..., Tensor]
     choices: tuple[Choice, ...]
     """Why each was taken, for status and the start line."""
 

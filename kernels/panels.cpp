@@ -154,6 +154,20 @@ void panel_linear(int32_t kind, const void* x, int64_t rows, int64_t inner, cons
     multiply((const uint16_t*)x, rows, inner, (const uint16_t*)weight, outputs, bias, threads, (uint16_t*)y);
 }
 
+// As panel_linear without bias, for `experts` weights of [outputs, inner] one after another: expert e
+// multiplies rows offsets[e] to offsets[e + 1].
+void panel_grouped(int32_t kind, const void* x, const int32_t* offsets, int64_t experts, int64_t inner,
+                   const void* weight, int64_t outputs, int64_t threads, void* y) {
+  const int64_t size = kind == 0 ? 4 : 2;
+  for (int64_t e = 0; e < experts; ++e) {
+    const int64_t begin = offsets[e], rows = offsets[e + 1] - begin;
+    if (rows == 0) continue;
+    panel_linear(kind, (const char*)x + begin * inner * size, rows, inner,
+                 (const char*)weight + e * outputs * inner * size, outputs, nullptr, threads,
+                 (char*)y + begin * outputs * size);
+  }
+}
+
 // [outputs, inner] to panels, in place.
 void panel_pack(int32_t size, void* weight, int64_t outputs, int64_t inner) {
   if (size == 4)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tokenwire.kernels.native import compiler_reason, library
 
-__all__ = ("PANEL", "linear", "pack", "panels_reason")
+__all__ = ("PANEL", "grouped", "linear", "pack", "panels_reason")
 
 SOURCE = Path(__file__).with_name("panels.cpp")
 KINDS = {torch.float32: 0, torch.bfloat16: 1}
@@ -74,6 +74,24 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y
 
 
+def grouped(x: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
+    """As the op grouped_matmul, with weight [E, N, K] that was packed as [E * N, K]; N divides by
+    PANEL. A row's bits do not depend on the other rows."""
+    (rows, inputs), (experts, outputs, _) = x.shape, weight.shape
+    if x.dtype != weight.dtype or inputs != weight.shape[2] or offsets.dtype != torch.int32:
+        raise ValueError(
+            f"grouped: x {tuple(x.shape)} of {x.dtype} with offsets of {offsets.dtype} does not go "
+            f"with packed weights {tuple(weight.shape)} of {weight.dtype}"
+        )
+    x, offsets = x.contiguous(), offsets.contiguous()
+    y = torch.empty((rows, outputs), dtype=x.dtype)
+    _functions().panel_grouped(
+        KINDS[x.dtype], x.data_ptr(), offsets.data_ptr(), experts, inputs, weight.data_ptr(),
+        outputs, torch.get_num_threads(), y.data_ptr(),
+    )  # fmt: skip
+    return y
+
+
 @lru_cache(maxsize=1)
 def _functions() -> ctypes.CDLL:
     functions = library(SOURCE)
@@ -81,6 +99,10 @@ def _functions() -> ctypes.CDLL:
     functions.panel_linear.argtypes = [
         kind, address, whole, whole, address, whole, address, whole, address,
     ]  # fmt: skip
+    functions.panel_grouped.argtypes = [
+        kind, address, address, whole, whole, address, whole, whole, address,
+    ]  # fmt: skip
     functions.panel_pack.argtypes = [kind, address, whole, whole]
-    functions.panel_linear.restype = functions.panel_pack.restype = None
+    for name in ("panel_linear", "panel_grouped", "panel_pack"):
+        getattr(functions, name).restype = None
     return functions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Collection
 from importlib.util import find_spec
 
@@ -10,7 +11,15 @@ import torch
 
 from tokenwire.kernels.op import Signature
 
-__all__ = ("FLOATS", "FP8", "HALVES", "cpu_reason", "triton_reason", "vendor_reason")
+__all__ = (
+    "FLOATS",
+    "FP8",
+    "HALVES",
+    "cpu_reason",
+    "multiplies",
+    "triton_reason",
+    "vendor_reason",
+)
 
 FLOATS = (torch.float32, torch.bfloat16, torch.float16)
 HALVES = (torch.bfloat16, torch.float16)
@@ -22,6 +31,17 @@ FLASHINFER = ("flashinfer-python", "flashinfer")
 def cpu_reason(signature: Signature) -> str:
     """Why a kernel for the CPU cannot serve this signature, or ""."""
     return "" if signature.device == "cpu" else f"needs the CPU, not '{signature.device}'"
+
+
+def multiplies(dtype: torch.dtype) -> bool:
+    """Whether the CPU multiplies in a 16-bit `dtype`; other machines than x86 are left to torch,
+    and so are all where torch is too old to say."""
+    ask = getattr(torch.cpu, "get_capabilities", None)
+    if ask is None or platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    found = ask()
+    names = ("avx512_bf16", "amx_bf16") if dtype == torch.bfloat16 else ("avx512_fp16", "amx_fp16")
+    return any(found.get(name) for name in names)
 
 
 def triton_reason(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tokenwire.kernels import panels
+from tokenwire.kernels.support import multiplies
 
 __all__ = ("Product", "choose_product", "settle", "widened")
 
@@ -26,7 +26,7 @@ CHUNK = 1 << 19
 def choose_product(device: torch.device, dtype: torch.dtype) -> Product:
     """torch's own, but on CPUs that have no instructions for 16-bit floats."""
     half = dtype in (torch.bfloat16, torch.float16)
-    return widened if half and device.type == "cpu" and not _multiplies(dtype) else F.linear
+    return widened if half and device.type == "cpu" and not multiplies(dtype) else F.linear
 
 
 def settle(weight: Tensor, product: Product) -> Product:
@@ -55,14 +55,3 @@ def widened(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if bias is not None:
         y += bias
     return y.to(x.dtype)
-
-
-def _multiplies(dtype: torch.dtype) -> bool:
-    """Whether the CPU multiplies in `dtype`; other machines than x86 are left to torch, and so are
-    all where torch is too old to say."""
-    ask = getattr(torch.cpu, "get_capabilities", None)
-    if ask is None or platform.machine().lower() not in ("x86_64", "amd64"):
-        return True
-    found = ask()
-    names = ("avx512_bf16", "amx_bf16") if dtype == torch.bfloat16 else ("avx512_fp16", "amx_fp16")
-    return any(found.get(name) for name in names)

@@ -1,0 +1,36 @@
+"""Every expert's rows by its own weight of 8-bit floats, a scale for each block of 128 x 128."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tokenwire.kernels.op import REFERENCE, Implementation, Op, Traits
+from tokenwire.kernels.support import fp8_reason
+
+__all__ = ("OPS",)
+
+FAST = Traits(graph_safe=True)
+
+
+def _reference() -> Callable[..., Any]:
+    from tokenwire.kernels.fp8_grouped_matmul.reference import fp8_grouped_matmul
+
+    return fp8_grouped_matmul
+
+
+def _triton() -> Callable[..., Any]:
+    from tokenwire.kernels.fp8_grouped_matmul.triton import fp8_grouped_matmul
+
+    return fp8_grouped_matmul
+
+
+OPS = (
+    Op(
+        "fp8_grouped_matmul",
+        (
+            Implementation(REFERENCE, _reference),
+            Implementation("triton", _triton, fp8_reason, FAST, 20),
+        ),
+    ),
+)
