@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("arch_name", "capability_of", "shared_limit")
+__all__ = ("arch_name", "capability_of", "shared_limit", "target_of")
 
 NAME = re.compile(r"sm_(\d{1,2})(\d)[af]?")
+KNOWN = (80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121)
+"""What ptxas lists and has bfloat16: for any other, LLVM ends the process in place of an error."""
 SHARED_KIB = {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227}
 """Shared memory that a block may have, by capability (CUDA's table of technical specifications)."""
 SHARED_KIB_ELSE = 99
@@ -20,6 +22,15 @@ def capability_of(name: str) -> tuple[int, int]:
     if found is None:
         raise ValueError(f"an architecture is sm_80, sm_90a, sm_100a or alike, not '{name}'")
     return int(found[1]), int(found[2])
+
+
+def target_of(name: str) -> tuple[int, int]:
+    """The capability of one that kernels can be built for. Raises ValueError."""
+    major, minor = capability_of(name)
+    if 10 * major + minor not in KNOWN:
+        names = ", ".join(f"sm_{number}" for number in KNOWN)
+        raise ValueError(f"no kernels can be built for '{name}': wanted one of {names}")
+    return major, minor
 
 
 def arch_name(capability: tuple[int, int]) -> str:

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tokenwire.kernels.aot.arch import arch_name, capability_of
+from tokenwire.kernels.aot.arch import arch_name, target_of
 from tokenwire.kernels.aot.artefact import default_folder, write
 from tokenwire.kernels.aot.build import Built, build, cache_at
 from tokenwire.kernels.ops import FOLDERS
@@ -19,7 +19,7 @@ def build_artefact(
 ) -> int:
     """Compiles, prints, gates and writes -> 0, or 1 where a gate fails: nothing is then written.
     Raises ValueError for an architecture or folder that is none."""
-    capability = capability_of(arch)
+    capability = target_of(arch)
     for folder in folders:
         if folder not in FOLDERS:
             raise ValueError(f"no op lies in '{folder}'; the folders are: {', '.join(FOLDERS)}")

@@ -14,7 +14,7 @@ triton = pytest.importorskip("triton", reason="no Triton for this platform")
 import triton.language as tl  # noqa: E402
 
 from tokenwire.kernels.aot import artefact  # noqa: E402
-from tokenwire.kernels.aot.arch import arch_name, capability_of, shared_limit  # noqa: E402
+from tokenwire.kernels.aot.arch import arch_name, capability_of, shared_limit, target_of  # noqa: E402
 from tokenwire.kernels.aot.build import (  # noqa: E402
     Built,
     build,
@@ -220,6 +220,14 @@ def test_names_of_architectures():
     assert shared_limit((8, 9)) < shared_limit((8, 0)) < shared_limit((9, 0))
     with pytest.raises(ValueError, match="not 'sm_9'"):
         capability_of("sm_9")
+
+
+def test_kernels_are_built_for_what_the_compiler_knows():
+    for name, capability in ARCHITECTURES.items():
+        assert target_of(name) == capability
+    for name in ("sm_75", "sm_99", "sm_999a"):
+        with pytest.raises(ValueError, match=f"no kernels can be built for '{name}'"):
+            target_of(name)
 
 
 # --- at an engine's start ------------------------------------------------------------------------
