@@ -62,7 +62,7 @@ def add(app: App, shell: Shell) -> None:
         model
             A Hugging Face folder, its config.json, or a known model's name, as deepseek-v3.
         gpus
-            How many GPUs there are.
+            How many GPUs decode.
         tpot
             The longest that a user may wait for a token: 50ms, 0.05s.
         gpu

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 from tokenwire.core.planning.plan import Plan
 from tokenwire.core.planning.points import Point
@@ -16,7 +17,8 @@ def node_file(plan: Plan, picked: Point, path: str | None) -> str:
     lines = [
         f"# Planned for {request.shape.name} on {request.gpus} {request.decode.cluster.gpu.name}: "
         f"{picked.per_gpu:,.0f} tokens/s a GPU, {picked.per_user:.1f} a user, at best.",
-        *_warning(plan, picked),
+        *_beside(plan),
+        "# The engine runs one GPU as yet, and node_role full alone: this file does not start.",
         *([] if path is None else [f"path: {json.dumps(path)}"]),
         "node_role: decode",
         f"parallel_strategy: {layout.name}",
@@ -31,11 +33,10 @@ def node_file(plan: Plan, picked: Point, path: str | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _warning(plan: Plan, picked: Point) -> tuple[str, ...]:
-    count = plan.request.gpus // picked.layout.gpus
-    if picked.layout.gpus == 1 and count == 1:
-        return ("# The engine takes node_role full alone as yet: this file does not start.",)
-    return (
-        "# The engine runs one GPU as yet, and node_role full alone: this file does not start.",
-        "# Prefill nodes are to be planned beside it; `tokenwire plan` prints how many.",
-    )
+def _beside(plan: Plan) -> Iterator[str]:
+    if (pools := plan.pools) is not None:
+        layout, kind = pools.prefill_layout, plan.request.prefill.cluster.gpu.name
+        yield (
+            f"# It wants {pools.prefill_groups_beside} x {layout.name} of prefill beside it "
+            f"({pools.prefill_groups_beside * layout.gpus} {kind})."
+        )

@@ -1,10 +1,10 @@
-"""One layout at one batch: tokens/s of a GPU and of a user; the largest batch that keeps the
+"""One layout at one batch: tokens/s of a GPU and of a user; the best batch that keeps the
 promise; the best of all layouts as a curve. No choice between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -16,6 +16,10 @@ from tokenwire.core.planning.request import PlanRequest
 __all__ = ("Limit", "Point", "best_point", "frontier", "point_at", "points_of")
 
 Limit: TypeAlias = Literal["memory", "bandwidth", "compute", "link"]
+
+
+ROUNDING: Final = 1e-9
+"""Rates that differ by less are the same."""
 
 
 class Point(Struct, frozen=True):
@@ -52,21 +56,28 @@ def point_at(request: PlanRequest, layout: Layout, batch: int, *, full: bool = F
 
 
 def best_point(request: PlanRequest, layout: Layout) -> Point | None:
-    """The largest batch that fits and keeps the promise, which is the best for a GPU: no part of a
-    step grows faster than its batch. None where a batch of 1 does not."""
+    """The smallest batch that gives a GPU as much as any that fits and keeps the promise. None
+    where a batch of 1 does not.
+
+    A step's time a sequence never rises with the batch, so the largest batch gives most; where a
+    link or the products already take all the time, a smaller one gives as much, and users more.
+    """
     most = room(request, layout)
     if most < 1 or not _keeps(request, point_at(request, layout, 1)):
         return None
-    if _keeps(request, full := point_at(request, layout, most, full=True)):
-        return full
-    low, high = 1, most
+    batch = _last(most, lambda size: _keeps(request, point_at(request, layout, size)))
+    enough = point_at(request, layout, batch).per_gpu * (1 - ROUNDING)
+    less = _last(batch, lambda size: point_at(request, layout, size).per_gpu < enough)
+    return point_at(request, layout, min(less + 1, batch), full=less + 1 >= most)
+
+
+def _last(most: int, holds: Callable[[int], bool]) -> int:
+    """The largest of 1 to `most` for which it holds, 0 if for none; below that it holds for all."""
+    low, high = 0, most + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _keeps(request, point_at(request, layout, middle)):
-            low = middle
-        else:
-            high = middle
-    return point_at(request, layout, low)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def points_of(request: PlanRequest, best: Point) -> list[Point]:

@@ -52,6 +52,8 @@ class Pools(Struct, frozen=True):
     """Requests/s of all GPUs at 1:1."""
     split: Split | None
     """None: one group of each takes more GPUs than there are."""
+    prefill_groups_beside: int
+    """That feed all the GPUs, where all of them decode."""
     kv_bytes: float
     """Of a prompt, handed from one pool to the other by one GPU."""
     kv_seconds: float
@@ -76,6 +78,13 @@ def balanced(request: PlanRequest, decode: Point) -> Pools | None:
         requests_balanced=request.gpus * prompts * answers / (prompts + answers),
         requests_even=request.gpus * min(prompts, answers) / 2,
         split=_split(request.gpus, layout.gpus, prompts, decode.layout.gpus, answers),
+        prefill_groups_beside=math.ceil(
+            request.gpus
+            // decode.layout.gpus
+            * decode.layout.gpus
+            * answers
+            / (layout.gpus * prompts)
+        ),
         kv_bytes=kv,
         kv_seconds=kv_transfer_seconds(kv, nic),
         costs=_costs(request, rate, decode.per_gpu),

@@ -121,12 +121,14 @@ def _pools(found: Summary, pools: PoolRow) -> Iterator[str]:
         f"{pools.requests_per_s_balanced:,.1f} requests/s of {found.gpus} GPUs; "
         f"1 : 1 gives {pools.requests_per_s_even:,.1f}"
     )
+    beside = f"{pools.prefill_groups_beside} groups of prefill beside all {found.gpus} of decode"
     if pools.split is None:
-        yield f"One group of each takes more than {found.gpus} GPUs"
+        yield f"In whole groups: {beside}; both do not fit on {found.gpus}"
     else:
         yield (
-            f"In whole groups: {pools.split.prefill_groups} of prefill, "
-            f"{pools.split.decode_groups} of decode, {pools.split.requests_per_s:,.1f} requests/s"
+            f"In whole groups: {beside}; or {pools.split.prefill_groups} of prefill and "
+            f"{pools.split.decode_groups} of decode on {found.gpus}, "
+            f"{pools.split.requests_per_s:,.1f} requests/s"
         )
     if (costs := pools.costs_per_million) is not None:
         yield (

@@ -60,6 +60,7 @@ class PoolRow(Struct, frozen=True):
     requests_per_s_balanced: float
     requests_per_s_even: float
     split: Split | None
+    prefill_groups_beside: int
     kv_mb: float
     kv_ms: float
     costs_per_million: Costs | None
@@ -165,6 +166,7 @@ def _pools(plan: Plan, pools: Pools) -> PoolRow:
         requests_per_s_balanced=round(pools.requests_balanced, 2),
         requests_per_s_even=round(pools.requests_even, 2),
         split=pools.split,
+        prefill_groups_beside=pools.prefill_groups_beside,
         kv_mb=round(pools.kv_bytes / 1e6, 1),
         kv_ms=round(pools.kv_seconds * 1e3, 2),
         costs_per_million=pools.costs,

@@ -44,7 +44,12 @@ def judged(request: PlanRequest) -> tuple[Verdict, ...]:
     found = [
         _fitted(request, each) for each in candidates(request.shape, request.gpus, cluster.domain)
     ]
-    free = [each.best for each in found if each.best and not _link_binds(request, each)]
+    free = [
+        point
+        for each in found
+        if each.best and not _link_binds(request, each)
+        for point in points_of(request, each.best)
+    ]
     return tuple(_refused(request, each, free) for each in found)
 
 
@@ -72,6 +77,17 @@ def curve(request: PlanRequest, verdicts: Sequence[Verdict]) -> tuple[Point, ...
     """The best trade of tokens/s a GPU for tokens/s a user, over all layouts that may be used."""
     may = [each.best for each in verdicts if each.best is not None and not each.refused]
     return frontier(point for best in may for point in points_of(request, best))
+
+
+def _held_back(request: PlanRequest, verdict: Verdict) -> str:
+    network = f"{request.decode.cluster.nic / 1e9:g} GB/s"
+    if (best := verdict.best) is None:
+        step = point_at(request, verdict.layout, 1).step
+        return f"its exchange over {network} takes {step.exchange * 1e3:.1f} ms at a batch of 1"
+    return (
+        f"its exchange over {network} caps a GPU at {best.per_gpu:,.0f} tokens/s from a batch of "
+        f"{best.batch} on"
+    )
 
 
 def _for_gpu(point: Point) -> float:
@@ -104,21 +120,16 @@ def _link_binds(request: PlanRequest, verdict: Verdict) -> bool:
 
 def _refused(request: PlanRequest, verdict: Verdict, free: Sequence[Point]) -> Verdict:
     """A layout whose network is the limit is refused where another, that is not held back so, gives
-    each GPU as much."""
+    each GPU as much; where users come first, at its own speed for a user."""
     if not _link_binds(request, verdict):
         return verdict
     own = verdict.best.per_gpu if verdict.best else 0.0
-    better = [each for each in free if each.per_gpu >= own]
+    fast = verdict.best.per_user if verdict.best and request.objective == "user" else 0.0
+    better = [each for each in free if each.per_gpu >= own and each.per_user >= fast]
     if not better:
         return verdict
     instead = max(better, key=_for_gpu)
-    point = verdict.best or point_at(request, verdict.layout, 1)
-    nic, step = request.decode.cluster.nic / 1e9, point.step
-    why = (
-        f"batch {point.batch}: exchange {step.exchange * 1e3:.1f} ms over {nic:g} GB/s, computing "
-        f"{step.computing * 1e3:.1f} ms; {own:,.0f} tok/s/GPU, and {instead.layout.name} gives "
-        f"{instead.per_gpu:,.0f}"
-    )
+    why = f"{_held_back(request, verdict)}; {instead.layout.name} gives {instead.per_gpu:,.0f}"
     mixed = max((each for each in better if each.layout.is_mixed), key=_for_gpu, default=instead)
     if mixed != instead:
         why += f", {mixed.layout.name} {mixed.per_gpu:,.0f}"

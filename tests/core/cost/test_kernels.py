@@ -49,7 +49,7 @@ def test_the_least_time_is_the_larger_of_bytes_and_operations():
 
 
 def test_ridges_of_the_h200():
-    assert BF16 / BANDWIDTH == close(184)
+    assert H200.bf16.value / H200.bandwidth.value == close(184)
     assert H200.fp8.value / H200.bandwidth.value == close(360)
 
 
@@ -193,7 +193,7 @@ def test_links():
 
 
 def test_what_is_not_known_or_impossible_is_said_in_words():
-    with pytest.raises(ConfigError, match="GPU 'h300': .* known are h200, h100"):
+    with pytest.raises(ConfigError, match=r"GPU 'h300': .* known are h200, h100"):
         gpu_named("h300")
     with pytest.raises(ConfigError, match="domain: wanted at least 1 GPU, got 0"):
         Cluster.of(H200, domain=0)
