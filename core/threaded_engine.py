@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeAlias, final
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeAlias, TypeVar, final
 
 from msgspec.structs import replace
 
@@ -30,12 +32,56 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.core.waits import within
 
-__all__ = ("Send", "ThreadedEngine", "Worker")
+__all__ = ("Inbox", "Send", "ThreadedEngine", "Worker", "nowhere")
 
 GRACE_S = 30.0
 """How long a drained engine waits for a forward pass that is under way."""
 
 Send: TypeAlias = Callable[[tuple[TokenDelta, ...]], None]
+Message = TypeVar("Message")
+
+
+def nowhere(batch: tuple[TokenDelta, ...]) -> None:
+    """A worker's `Send` before its start."""
+
+
+@final
+class Inbox(Generic[Message]):
+    """What waits for a worker's thread, which takes all there is, works, and sleeps when there is
+    nothing to do. No message and no stop is missed, whenever it comes."""
+
+    def __init__(self) -> None:
+        self._messages: deque[Message] = deque()
+        self._something = threading.Event()
+        self.is_stopping = False
+
+    def put(self, messages: Iterable[Message]) -> None:
+        """From any thread."""
+        self._messages.extend(messages)
+        self.ring()
+
+    def stop(self) -> None:
+        """From any thread, for good."""
+        self.is_stopping = True
+        self.ring()
+
+    def ring(self) -> None:
+        """The sleep that is, or the next one, ends at once."""
+        self._something.set()
+
+    def take(self) -> Iterator[Message]:
+        """The oldest first, and also what comes meanwhile."""
+        while self._messages:
+            yield self._messages.popleft()
+
+    def sleep(self, timeout_s: float | None = None) -> None:
+        """Until something came since the last sleep. To be followed by a look at everything."""
+        # Why at most: a longer wait than the platform knows is an error.
+        most = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
+        self._something.wait(most)
+        # Why here and nowhere else: what comes before this is seen by that look, and what comes
+        # after it ends the next sleep.
+        self._something.clear()
 
 
 class Worker(ABC):

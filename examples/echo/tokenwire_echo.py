@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -12,7 +11,7 @@ from tokenwire.core.hookspecs import impl
 from tokenwire.core.outlet import Allowance, Outlet
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.progress import Progress
-from tokenwire.core.threaded_engine import Send, ThreadedEngine, Worker
+from tokenwire.core.threaded_engine import Inbox, Send, ThreadedEngine, Worker, nowhere
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     Abort,
@@ -66,10 +65,8 @@ class Choice:
 class EchoWorker(Worker):
     def __init__(self, card: EngineCard, step_s: float) -> None:
         self._card, self._step_s = card, step_s
-        self._send: Send = lambda batch: None
-        self._inbox: deque[TokenJob | Control] = deque()
-        self._something = threading.Event()
-        self._is_stopping = False
+        self._send: Send = nowhere
+        self._inbox: Inbox[TokenJob | Control] = Inbox()
         self._choices: list[Choice] = []
         self._thread = threading.Thread(target=self._run, name="echo", daemon=True)
 
@@ -78,28 +75,22 @@ class EchoWorker(Worker):
         self._thread.start()
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
-        self._hear(jobs)
+        self._inbox.put(jobs)
 
     def control(self, frames: Sequence[Control]) -> None:
-        self._hear(frames)
+        self._inbox.put(frames)
 
     def stop(self) -> None:
-        self._is_stopping = True
-        self._something.set()
+        self._inbox.stop()
 
     def status(self) -> EngineStatus:
         return EngineStatus(card=self._card, running=len(self._choices))
 
-    def _hear(self, what: Iterable[TokenJob | Control]) -> None:
-        self._inbox.extend(what)
-        self._something.set()
-
     # Below here everything is in the thread.
 
     def _run(self) -> None:
-        while not self._is_stopping:
-            self._something.clear()
-            out = [delta for _ in range(len(self._inbox)) for delta in self._read()]
+        while not self._inbox.is_stopping:
+            out = [delta for message in self._inbox.take() for delta in self._read(message)]
             running = [choice for choice in self._choices if choice.may_run]
             for choice in running:
                 out += choice.step()
@@ -108,11 +99,11 @@ class EchoWorker(Worker):
             if running:
                 time.sleep(self._step_s)
             else:
-                self._something.wait()
+                self._inbox.sleep()
         self._send(tuple(d for choice in self._choices for d in choice.outlet.end(DRAINED)))
 
-    def _read(self) -> list[TokenDelta]:
-        match self._inbox.popleft():
+    def _read(self, message: TokenJob | Control) -> list[TokenDelta]:
+        match message:
             case TokenJob() as job:
                 allowance = Allowance(job.credit)
                 made = [Choice(job, index, allowance, self._card) for index in range(job.n)]

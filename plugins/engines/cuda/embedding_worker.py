@@ -9,14 +9,13 @@ import logging
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, final
 
 from tokenwire.core.figures import Histogram
 from tokenwire.core.job_check import refused
 from tokenwire.core.outlet import refusals
-from tokenwire.core.threaded_engine import Send, Worker
+from tokenwire.core.threaded_engine import Inbox, Send, Worker, nowhere
 from tokenwire.core.tokens import (
     Abort,
     Control,
@@ -45,10 +44,6 @@ LATE = Finish(FinishKind.ABORT, FinishCause.DEADLINE)
 DRAINED = Finish(FinishKind.ABORT, FinishCause.DRAIN)
 
 
-def _nowhere(batch: tuple[TokenDelta, ...]) -> None:
-    """Before the start there is nobody to send to."""
-
-
 @final
 class EmbeddingWorker(Worker):
     def __init__(
@@ -69,11 +64,9 @@ class EmbeddingWorker(Worker):
         self._is_alive = is_alive
         self._slots = {name: slot for slot, name in enumerate(adapters, start=1)}
         self._about = about or {}
-        self._send: Send = _nowhere
-        self._inbox: deque[Pending | Control] = deque()
-        self._something = threading.Event()
+        self._send: Send = nowhere
+        self._inbox: Inbox[Pending | Control] = Inbox()
         self._out: list[TokenDelta] = []
-        self._is_stopping = False
         self._broken = ""
         self._running = 0
         self._passes = 0
@@ -88,19 +81,13 @@ class EmbeddingWorker(Worker):
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
         now = time.monotonic()
-        for job in jobs:
-            due = None if job.deadline_ms is None else now + job.deadline_ms / 1000
-            slot = 0 if job.adapter is None else self._slots[job.adapter.name]
-            self._inbox.append(Pending(job, arrived=now, due=due, adapter=slot))
-        self._something.set()
+        self._inbox.put(self._pending(job, now) for job in jobs)
 
     def control(self, frames: Sequence[Control]) -> None:
-        self._inbox.extend(frames)
-        self._something.set()
+        self._inbox.put(frames)
 
     def stop(self) -> None:
-        self._is_stopping = True
-        self._something.set()
+        self._inbox.stop()
 
     def refusal(self, job: TokenJob) -> Finish | None:
         return self._lost() if self._broken else None
@@ -120,17 +107,20 @@ class EmbeddingWorker(Worker):
             about=self._about,
         )
 
+    def _pending(self, job: TokenJob, now: float) -> Pending:
+        due = None if job.deadline_ms is None else now + job.deadline_ms / 1000
+        slot = 0 if job.adapter is None else self._slots[job.adapter.name]
+        return Pending(job, arrived=now, due=due, adapter=slot)
+
     # Everything below runs in the thread
 
     def _run(self) -> None:
         try:
-            while not self._is_stopping:
-                self._something.clear()
+            while not self._inbox.is_stopping:
                 has_moved = self._turn()
                 self._flush()
-                # Why stopping again: it may have been said since, before the flag was cleared.
-                if not (has_moved or self._inbox or self._is_stopping):
-                    self._something.wait()
+                if not has_moved:
+                    self._inbox.sleep()
             self._read()
             self._end_all(DRAINED)
         except BaseException as error:
@@ -208,8 +198,8 @@ class EmbeddingWorker(Worker):
         self._queue.close(pending)
 
     def _read(self) -> None:
-        while self._inbox:
-            match self._inbox.popleft():
+        for message in self._inbox.take():
+            match message:
                 case Pending() as pending:
                     self._queue.add(pending)
                 case Abort(job, choice, reason) if choice in (None, 0):
@@ -227,14 +217,12 @@ class EmbeddingWorker(Worker):
 
     def _refuse_arrivals(self) -> None:
         """After the loop failed: nobody may wait for an answer."""
-        while not self._is_stopping:
-            self._something.wait()
-            self._something.clear()
-            while self._inbox:
-                message = self._inbox.popleft()
+        while not self._inbox.is_stopping:
+            for message in self._inbox.take():
                 if isinstance(message, Pending):
                     self._out += refusals(message.job, self._lost())
             self._flush()
+            self._inbox.sleep()
 
     def _lost(self) -> Finish:
         return refused(self._broken, FinishCause.LOST, retryable=True)

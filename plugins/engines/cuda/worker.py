@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TypeAlias, final
 
 from tokenwire.core.job_check import refused
 from tokenwire.core.outlet import refusals
-from tokenwire.core.threaded_engine import Send, Worker
+from tokenwire.core.threaded_engine import Inbox, Send, Worker, nowhere
 from tokenwire.core.tokens import (
     Abort,
     Control,
@@ -27,7 +26,6 @@ from tokenwire.core.tokens import (
     FinishKind,
     KvEvent,
     Release,
-    TokenDelta,
     TokenJob,
 )
 from tokenwire.plugins.engines.cuda.choice import Choice, Task
@@ -47,10 +45,6 @@ LOG = logging.getLogger("tokenwire.engine.cuda")
 
 Message: TypeAlias = "tuple[TokenJob, float | None, float] | Control | Compiled"
 """A job with its deadline and its arrival; or what concerns one."""
-
-
-def _nowhere(batch: tuple[TokenDelta, ...]) -> None:
-    """Before the start there is nobody to send to."""
 
 
 @final
@@ -87,10 +81,8 @@ class CudaWorker(Worker):
             reads_cache=settings.prefix_cache,
             drafts=settings.speculation is not None,
         )
-        self._send: Send = _nowhere
-        self._inbox: deque[Message] = deque()
-        self._something = threading.Event()
-        self._is_stopping = False
+        self._send: Send = nowhere
+        self._inbox: Inbox[Message] = Inbox()
         self._broken = ""
         self._meters = Meters()
         self._trace = trace
@@ -110,18 +102,16 @@ class CudaWorker(Worker):
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
         now = time.monotonic()
-        for job in jobs:
-            due = None if job.deadline_ms is None else now + job.deadline_ms / 1000
-            self._inbox.append((job, due, now))
-        self._something.set()
+        self._inbox.put(
+            (job, None if job.deadline_ms is None else now + job.deadline_ms / 1000, now)
+            for job in jobs
+        )
 
     def control(self, frames: Sequence[Control]) -> None:
-        self._inbox.extend(frames)
-        self._something.set()
+        self._inbox.put(frames)
 
     def stop(self) -> None:
-        self._is_stopping = True
-        self._something.set()
+        self._inbox.stop()
 
     def refusal(self, job: TokenJob) -> Finish | None:
         if self._broken:
@@ -148,22 +138,20 @@ class CudaWorker(Worker):
         )
 
     def events(self) -> AsyncIterator[KvEvent]:
-        return self._feed.read(self._something.set)
+        return self._feed.read(self._inbox.ring)
 
     # Everything below runs in the thread
 
     def _run(self) -> None:
         try:
-            while not self._is_stopping:
-                self._something.clear()
+            while not self._inbox.is_stopping:
                 has_moved = self._turn()
                 self._feed.pump()
                 self._flush()
-                # Why asked again: a stop since the loop's head was wiped off the event.
-                if not (has_moved or self._inbox or self._is_stopping):
+                if not has_moved:
                     if self._trace is not None:
                         self._trace.flush()
-                    self._something.wait(self._until_deadline())
+                    self._inbox.sleep(self._until_deadline())
             self._end_all(Finish(FinishKind.ABORT, FinishCause.DRAIN))
         except BaseException as error:
             # Why all: neither a bug here nor a panic in a library's compiled code may leave
@@ -210,8 +198,8 @@ class CudaWorker(Worker):
 
     def _read(self) -> None:
         jobs = self._jobs
-        while self._inbox:
-            match self._inbox.popleft():
+        for message in self._inbox.take():
+            match message:
                 case (TokenJob() as job, deadline, arrived):
                     self._take(job, deadline, arrived)
                 case (Task() as task, future):
@@ -237,8 +225,7 @@ class CudaWorker(Worker):
 
     def _arrive(self, compiled: Compiled) -> None:
         """From a compiling thread."""
-        self._inbox.append(compiled)
-        self._something.set()
+        self._inbox.put((compiled,))
 
     def _end_all(self, finish: Finish) -> None:
         self._jobs.finish_everything(finish)
@@ -262,17 +249,15 @@ class CudaWorker(Worker):
     def _refuse_arrivals(self) -> None:
         """After the loop failed: nobody may wait for an answer."""
         finish = refused(self._broken, FinishCause.LOST, retryable=True)
-        while not self._is_stopping:
-            self._something.clear()
-            while self._inbox:
-                match self._inbox.popleft():
+        while not self._inbox.is_stopping:
+            for message in self._inbox.take():
+                match message:
                     case (TokenJob() as job, _, _):
                         self._jobs.out += refusals(job, finish)
                     case _:
                         pass
             self._flush()
-            if not self._is_stopping:
-                self._something.wait()
+            self._inbox.sleep()
 
     def _until_deadline(self) -> float | None:
         due = self._jobs.next_deadline()

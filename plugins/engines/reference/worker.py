@@ -17,7 +17,7 @@ from typing import final
 from tokenwire.core.job_check import refused
 from tokenwire.core.outlet import Allowance, Outlet, refusals
 from tokenwire.core.progress import Progress
-from tokenwire.core.threaded_engine import Send, Worker
+from tokenwire.core.threaded_engine import Inbox, Send, Worker, nowhere
 from tokenwire.core.tokens import (
     Abort,
     Control,
@@ -39,10 +39,6 @@ from tokenwire.plugins.engines.reference.settings import ReferenceSettings
 __all__ = ("ReferenceWorker",)
 
 LOG = logging.getLogger("tokenwire.engine.reference")
-
-
-def _nowhere(batch: tuple[TokenDelta, ...]) -> None:
-    """Before the start there is nobody to send to."""
 
 
 @final
@@ -73,10 +69,8 @@ class ReferenceWorker(Worker):
         self._model = model
         self._card = card
         self._max_running = settings.max_running
-        self._send: Send = _nowhere
-        self._inbox: deque[tuple[TokenJob, float | None] | Control] = deque()
-        self._something = threading.Event()
-        self._is_stopping = False
+        self._send: Send = nowhere
+        self._inbox: Inbox[tuple[TokenJob, float | None] | Control] = Inbox()
         self._tasks: dict[str, _Task] = {}
         self._waiting: list[tuple[int, int, _Choice]] = []
         self._running: deque[_Choice] = deque()
@@ -91,18 +85,15 @@ class ReferenceWorker(Worker):
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
         now = time.monotonic()
-        for job in jobs:
-            due = None if job.deadline_ms is None else now + job.deadline_ms / 1000
-            self._inbox.append((job, due))
-        self._something.set()
+        self._inbox.put(
+            (job, None if job.deadline_ms is None else now + job.deadline_ms / 1000) for job in jobs
+        )
 
     def control(self, frames: Sequence[Control]) -> None:
-        self._inbox.extend(frames)
-        self._something.set()
+        self._inbox.put(frames)
 
     def stop(self) -> None:
-        self._is_stopping = True
-        self._something.set()
+        self._inbox.stop()
 
     def status(self) -> EngineStatus:
         return EngineStatus(card=self._card, running=self._active)
@@ -110,8 +101,7 @@ class ReferenceWorker(Worker):
     # Everything below runs in the thread
 
     def _loop(self) -> None:
-        while not self._is_stopping:
-            self._something.clear()
+        while not self._inbox.is_stopping:
             out: list[TokenDelta] = []
             self._read(out)
             self._expire(out)
@@ -120,9 +110,8 @@ class ReferenceWorker(Worker):
             self._active = len(self._running)
             if out:
                 self._send(tuple(out))
-            # Why asked again: a stop since the loop's head was wiped off the event.
-            if not (has_moved or self._inbox or self._is_stopping):
-                self._something.wait(self._until_deadline())
+            if not has_moved:
+                self._inbox.sleep(self._until_deadline())
         out = []
         for task in tuple(self._tasks.values()):
             self._end(task, Finish(FinishKind.ABORT, FinishCause.DRAIN), None, out)
@@ -131,8 +120,8 @@ class ReferenceWorker(Worker):
             self._send(tuple(out))
 
     def _read(self, out: list[TokenDelta]) -> None:
-        while self._inbox:
-            match self._inbox.popleft():
+        for message in self._inbox.take():
+            match message:
                 case (job, deadline):
                     self._take(job, deadline, out)
                 case Abort() as abort:

@@ -1,4 +1,4 @@
-"""A stop that comes at the worst moment is not missed: between the loop's look and its event."""
+"""A stop that comes at the worst moment is not missed: between a thread's sleep and its look."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def reference():
 @pytest.mark.parametrize("make", [engine, reference])
 def test_a_stop_is_not_missed(make) -> None:
     worker = make()._worker
-    worker._something = Untimely(worker)
+    worker._inbox._something = Untimely(worker)
     worker.start(lambda batch: None)
+    worker.control([])
     worker._thread.join(30)
     assert not worker._thread.is_alive()
