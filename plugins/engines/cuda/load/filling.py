@@ -20,6 +20,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 SCALE = "_scale_inv"
 FLOAT8 = ("F8_E4M3",)
+INTEGERS = tuple(f"{sign}{bits}" for sign in "IU" for bits in (8, 16, 32, 64)) + ("BOOL",)
+"""Codes of a quantisation whose scales are elsewhere: as numbers they would be noise."""
 
 
 def fill(
@@ -86,6 +88,11 @@ def _check(places: Mapping[str, Tensor], source: Source, optional: frozenset[str
             raise ConfigError(
                 f"{entry.file}: tensor {entry.key!r}: wanted the shape {list(place.shape)}, "
                 f"got {list(entry.shape)}: config.json describes another model"
+            )
+        if entry.kind in INTEGERS:
+            raise ConfigError(
+                f"{entry.file}: tensor {entry.key!r}: wanted numbers of floating point, got "
+                f"{entry.kind}: take a checkpoint that is not quantised, or quantised to fp8"
             )
         if place.dtype == torch.float8_e4m3fn and entry.kind not in FLOAT8:
             raise ConfigError(

@@ -126,6 +126,10 @@ def reshape(tensors) -> None:
     tensors[Q] = torch.zeros(31, 32)
 
 
+def quantise(tensors) -> None:
+    tensors[Q] = tensors[Q].to(torch.int8)
+
+
 def add(tensors) -> None:
     tensors["model.layers.2.extra.weight"] = torch.zeros(3, 4)
 
@@ -134,6 +138,7 @@ def add(tensors) -> None:
     ("change", "parts"),
     [
         (drop, (WEIGHTS, repr(Q), r"\[32, 32\]", "not there", "1 of 21")),
+        (quantise, (WEIGHTS, repr(Q), "wanted numbers of floating point", "got I8")),
         (reshape, (WEIGHTS, repr(Q), r"wanted the shape \[32, 32\]", r"got \[31, 32\]")),
         (add, (WEIGHTS, "model.layers.2.extra.weight", r"\[3, 4\]", "unknown")),
     ],
