@@ -100,3 +100,20 @@ def test_one_whose_credit_comes_goes_on_where_others_hold_all_blocks() -> None:
         await client.close()
 
     asyncio.run(act())
+
+
+def test_a_deadline_beyond_all_clocks_is_none() -> None:
+    async def act() -> None:
+        made = small()
+        client = Client(made)
+        slow = job("slow", range(2, 10), max_tokens=100, credit=0, deadline_ms=2**62)
+        made.submit([slow])
+        await client.parked(12)
+        quick = job("quick", [3] * 8)
+        made.submit([quick])
+        await client.ended(quick)
+        assert made.status().ready
+        assert len(client.found["quick"].ids) == 12
+        await client.close()
+
+    asyncio.run(act())
