@@ -20,7 +20,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 SCALE = "_scale_inv"
 FLOAT8 = ("F8_E4M3",)
-INTEGERS = tuple(f"{sign}{bits}" for sign in "IU" for bits in (8, 16, 32, 64)) + ("BOOL",)
+INTEGERS = ("I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL")
 """Codes of a quantisation whose scales are elsewhere: as numbers they would be noise."""
 
 
