@@ -1,4 +1,4 @@
-"""One layer of a decoder: attention, then MLP, each beside the residual."""
+"""One layer of a decoder: attention, then an MLP or experts, each beside the residual."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.attention import Attention
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp
+from tokenwire.plugins.engines.cuda.layers.moe import Moe
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
@@ -21,7 +22,11 @@ class Block:
 
     def __init__(self, site: Site, name: str, layer: int) -> None:
         self.attention = Attention(site, f"{name}.self_attn", layer)
-        self.mlp = Mlp(site, f"{name}.mlp")
+        mixture = site.config.mixture
+        if mixture is not None and layer in mixture.layers:
+            self.mlp: Mlp | Moe = Moe(site, f"{name}.mlp", mixture)
+        else:
+            self.mlp = Mlp(site, f"{name}.mlp")
         self.before_attention = Norm(site, f"{name}.input_layernorm")
         self.after_attention: Norm | None = None
         self.after_mlp: Norm | None = None

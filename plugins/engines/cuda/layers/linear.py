@@ -16,7 +16,7 @@ from tokenwire.plugins.engines.cuda.layers.site import Site
 if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.config import Quantisation
 
-__all__ = ("Linear", "Part")
+__all__ = ("Linear", "Part", "fp8_block")
 
 OPS_BLOCK = (128, 128)
 """That of the op fp8_matmul."""
@@ -39,7 +39,7 @@ class Linear:
         self.matmul = site.ops.fp8_matmul
         self.product = choose_product(site.device, site.dtype)
         outputs = sum(size for _, size in parts)
-        block = self._block(site)
+        block = fp8_block(site, self.parts, inputs)
         kind = site.dtype if block is None else torch.float8_e4m3fn
         self.weight = site.empty(outputs, inputs, dtype=kind)
         self._place(site, self.weight, "weight", 1)
@@ -68,18 +68,6 @@ class Linear:
         """Where each part's outputs begin."""
         return tuple(accumulate((size for _, size in self.parts[:-1]), initial=0))
 
-    def _block(self, site: Site) -> tuple[int, int] | None:
-        """The fp8 block, where the weight stays quantised in memory: it does not where a block
-        would reach over the edge between two parts, or is not what the op takes."""
-        found: Quantisation | None = site.config.quantisation
-        if found is None or not site.keeps_fp8 or found.block != OPS_BLOCK:
-            return None
-        names = [name for name, _ in self.parts]
-        if any(_is_skipped(name, found.skipped) for name in names):
-            return None
-        fits = all(size % found.block[0] == 0 for _, size in self.parts)
-        return found.block if fits and self.inputs % found.block[1] == 0 else None
-
     def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
         if self.scales is None:
             y = self.product(x, self.weight, self.bias)
@@ -90,6 +78,18 @@ class Linear:
         if gate is not None and self.lora is not None:
             self.lora.add(x, y, gate)
         return y
+
+
+def fp8_block(site: Site, parts: Sequence[Part], inputs: int) -> tuple[int, int] | None:
+    """The fp8 block, where a weight stays quantised in memory: it does not where a block would
+    reach over the edge between two parts, or is not what the op takes."""
+    found: Quantisation | None = site.config.quantisation
+    if found is None or not site.keeps_fp8 or found.block != OPS_BLOCK:
+        return None
+    if any(_is_skipped(name, found.skipped) for name, _ in parts):
+        return None
+    fits = all(size % found.block[0] == 0 for _, size in parts)
+    return found.block if fits and inputs % found.block[1] == 0 else None
 
 
 def _is_skipped(name: str, skipped: Sequence[str]) -> bool:

@@ -12,10 +12,12 @@ from torch.nn import functional as F
 from tokenwire.kernels import panels
 from tokenwire.kernels.support import multiplies
 
-__all__ = ("Product", "choose_product", "settle", "widened")
+__all__ = ("GroupedProduct", "Product", "choose_product", "settle", "settle_stack", "widened")
 
 Product: TypeAlias = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N], as torch's `linear`."""
+GroupedProduct: TypeAlias = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(x [R, K], weight [E, N, K], offsets [E + 1]) -> [R, N], as the op grouped_matmul."""
 
 FEW = 4
 """Tokens up to which a weight is read so seldom that widening it costs more than it saves."""
@@ -36,6 +38,14 @@ def settle(weight: Tensor, product: Product) -> Product:
         return product
     panels.pack(weight)
     return panels.linear
+
+
+def settle_stack(weight: Tensor, product: GroupedProduct) -> GroupedProduct:
+    """As `settle`, for the weights [E, N, K] of several experts."""
+    if weight.shape[1] % panels.PANEL or panels.panels_reason(weight.device, weight.dtype):
+        return product
+    panels.pack(weight.flatten(0, 1))
+    return panels.grouped
 
 
 def widened(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -25,5 +25,13 @@ class Mlp:
         ops = site.ops
         self.activate = ops.silu_mul if config.activation == "silu" else ops.gelu_mul
 
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        return self.gate_up, self.down
+
+    def settle(self) -> None:
+        for linear in self.linears:
+            linear.settle()
+
     def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
         return self.down(self.activate(self.gate_up(x, gate)), gate)

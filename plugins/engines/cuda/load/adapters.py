@@ -69,6 +69,11 @@ def put_adapter(model: CausalModel, slot: int, adapter: Adapter) -> None:
     are, so that CUDA graphs go on. Raises ConfigError for a module or a size that does not fit."""
     linears = model.linears()
     for module, (a, b) in adapter.modules.items():
+        if ".experts" in module:
+            raise ConfigError(
+                f"{adapter.folder}: module {module!r}: experts take no adapters in this engine: "
+                "train the adapter without them, as on q_proj, k_proj, v_proj and o_proj alone"
+            )
         if module not in linears:
             known = sorted({name.rpartition(".")[2] for name in linears})
             raise ConfigError(

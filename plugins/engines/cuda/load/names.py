@@ -15,6 +15,12 @@ INNER = {
     "language_model.model.": "model.",
     "language_model.lm_head.": "lm_head.",
 }
+MIXTRAL = {
+    ".block_sparse_moe.": ".mlp.",
+    ".w1.": ".gate_proj.",
+    ".w2.": ".down_proj.",
+    ".w3.": ".up_proj.",
+}
 BARE = ("embed_tokens.", "layers.", "norm.")
 
 
@@ -22,10 +28,14 @@ def checkpoint_name(key: str) -> str | None:
     """As a causal model's own checkpoint would name it; None: it is of no use to the text model.
 
     Checkpoints of multimodal models keep the text model one level down, those of embedding models
-    leave out the "model." before their names, and old ones keep rope's frequencies.
+    leave out the "model." before their names, old ones keep rope's frequencies, and Mixtral's have
+    names of their own for what others call experts.
     """
     if key.startswith(OTHERS) or key.endswith("rotary_emb.inv_freq"):
         return None
+    if ".block_sparse_moe." in key:
+        for theirs, ours in MIXTRAL.items():
+            key = key.replace(theirs, ours)
     for prefix, ours in INNER.items():
         if key.startswith(prefix):
             return ours + key.removeprefix(prefix)

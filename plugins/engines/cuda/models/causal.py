@@ -74,17 +74,20 @@ class CausalModel:
     def settle(self) -> None:
         """To be called once, when all weights are filled: lays those that are multiplied by out as
         this machine does that fastest. `places` no longer show a checkpoint's tensors then."""
-        for linear in {id(linear): linear for linear, _ in self.linears().values()}.values():
-            linear.settle()
+        for block in self.blocks:
+            block.attention.qkv.settle()
+            block.attention.output.settle()
+            block.mlp.settle()
         if self.head is not self.embedding:
             self.product = settle(self.head, self.product)
 
     def linears(self) -> dict[str, tuple[Linear, int]]:
-        """Each linear module of the checkpoint -> the layer it is in, and its part there."""
+        """Each linear module of the checkpoint that an adapter may add to -> the layer it is in,
+        and its part there. Experts are not among them."""
         found: dict[str, tuple[Linear, int]] = {}
         for block in self.blocks:
-            attention, mlp = block.attention, block.mlp
-            for linear in (attention.qkv, attention.output, mlp.gate_up, mlp.down):
+            attention = block.attention
+            for linear in (attention.qkv, attention.output, *block.mlp.linears):
                 for part, (name, _) in enumerate(linear.parts):
                     found[name] = linear, part
         return found

@@ -6,10 +6,15 @@ import math
 from typing import Any
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.models.config import Activation, Quantisation, Rope
+from tokenwire.plugins.engines.cuda.models.config import (
+    Activation,
+    Mixture,
+    Quantisation,
+    Rope,
+)
 from tokenwire.plugins.engines.cuda.models.document import Document
 
-__all__ = ("layer_windows", "quantisation", "read_rope", "sizes")
+__all__ = ("layer_windows", "mixture", "quantisation", "read_rope", "sizes")
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 ACTIVATIONS: dict[str, Activation] = {
@@ -139,6 +144,22 @@ def layer_windows(document: Document, layers: int, window: int) -> tuple[int, ..
             f"got {list(types)}"
         )
     return tuple(window if each == SLIDING else 0 for each in types)
+
+
+def mixture(
+    document: Document, layers: tuple[int, ...], intermediate: int, *, renormalise: bool
+) -> Mixture | None:
+    """Of the experts that `num_experts` (or `num_local_experts`) and `num_experts_per_tok` count;
+    None where no layer has any."""
+    count = "num_experts" if document.has("num_experts") else "num_local_experts"
+    if not layers:
+        return None
+    experts, top_k = document.need(count, int), document.need("num_experts_per_tok", int)
+    if not 1 <= top_k <= experts:
+        raise ConfigError(
+            f"{document.where}: num_experts_per_tok: wanted 1 to {count} ({experts}), got {top_k}"
+        )
+    return Mixture(experts, top_k, intermediate, layers, renormalise)
 
 
 def quantisation(document: Document) -> Quantisation | None:

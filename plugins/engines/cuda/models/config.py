@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ("Activation", "KvGroup", "ModelConfig", "Quantisation", "Rope")
+__all__ = ("Activation", "KvGroup", "Mixture", "ModelConfig", "Quantisation", "Rope")
 
 Activation = Literal["silu", "gelu_tanh"]
 
@@ -38,6 +38,20 @@ class Quantisation(Struct, frozen=True):
     block: tuple[int, int]
     skipped: tuple[str, ...] = ()
     """Modules, by their names in the checkpoint, that are not quantised."""
+
+
+class Mixture(Struct, frozen=True):
+    """Layers whose MLP is many, of which each token takes a few."""
+
+    experts: int
+    top_k: int
+    """Experts of a token."""
+    intermediate: int
+    """Of one expert."""
+    layers: tuple[int, ...]
+    """Those that have experts; the others have one MLP of ModelConfig's `intermediate`."""
+    renormalise: bool = True
+    """A token's weights are divided by their sum."""
 
 
 class KvGroup(Struct, frozen=True):
@@ -89,6 +103,8 @@ class ModelConfig(Struct, frozen=True):
     dtype: str = "bfloat16"
     """The checkpoint's."""
     quantisation: Quantisation | None = None
+    mixture: Mixture | None = None
+    """None: every layer has one MLP."""
 
     @property
     def groups(self) -> tuple[KvGroup, ...]:

@@ -34,6 +34,15 @@ GEMMA = {
     "tie_word_embeddings": True,
     "initializer_range": 0.15,
 }
+MOE = {
+    **SIZES,
+    "head_dim": 8,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24,
+    "norm_topk_prob": True,
+}
+MIXTRAL = {**SIZES, "num_local_experts": 4, "num_experts_per_tok": 2}
 
 
 def rope(kind: str, **values: object) -> dict[str, object]:
@@ -88,6 +97,15 @@ CASES = {
         "Qwen3",
         {**SIZES, "head_dim": 8, "tie_word_embeddings": True, "attention_bias": True},
     ),
+    "qwen3 moe": ("Qwen3Moe", MOE),
+    "qwen3 moe, not renormalised, biased": (
+        "Qwen3Moe",
+        {**MOE, "norm_topk_prob": False, "attention_bias": True, "num_experts_per_tok": 6},
+    ),
+    "qwen3 moe, dense layers": ("Qwen3Moe", {**MOE, "mlp_only_layers": [2]}),
+    "qwen3 moe, every other layer": ("Qwen3Moe", {**MOE, "decoder_sparse_step": 2}),
+    "mixtral": ("Mixtral", MIXTRAL),
+    "mixtral window": ("Mixtral", {**MIXTRAL, "sliding_window": 7, "num_experts_per_tok": 1}),
     "gemma3": ("Gemma3", GEMMA),
     "gemma3 softcaps": (
         "Gemma3",

@@ -30,6 +30,10 @@ FIELDS = {
     "sliding_window": 8,
     "sliding_window_pattern": 2,
     "final_logit_softcapping": 5.0,
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "mlp_only_layers": [1],
 }
 
 

@@ -1,0 +1,108 @@
+"""The gated MLPs of a layer's experts, their weights stacked. Knows no token and no router."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import torch
+from torch import Tensor
+
+from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
+from tokenwire.plugins.engines.cuda.layers.linear import Part, fp8_block
+from tokenwire.plugins.engines.cuda.layers.matmul import GroupedProduct, settle_stack
+from tokenwire.plugins.engines.cuda.layers.site import Site
+from tokenwire.plugins.engines.cuda.models.config import Mixture
+
+__all__ = ("Experts", "Stack")
+
+
+@final
+class Stack:
+    """One linear layer of each expert: [E, outputs, inputs], filled expert by expert."""
+
+    __slots__ = ("ops", "product", "scales", "takes", "weight")
+
+    def __init__(
+        self,
+        site: Site,
+        name: str,
+        parts: Sequence[Part],
+        inputs: int,
+        *,
+        count: int,
+        takes: Format,
+    ) -> None:
+        """`name`: the module that the experts are numbered in; `parts` by their names in one."""
+        self.ops, self.takes = site.ops, takes
+        self.product: GroupedProduct = site.ops.grouped_matmul
+        self.scales: Tensor | None = None
+        outputs = sum(size for _, size in parts)
+        every = [
+            (f"{name}.{expert}.{part}", size) for expert in range(count) for part, size in parts
+        ]
+        block = fp8_block(site, every, inputs) if takes == "contiguous" else None
+        kind = site.dtype if block is None else torch.float8_e4m3fn
+        self.weight = site.empty(count, outputs, inputs, dtype=kind)
+        _place(site, self.weight, every, "weight", 1)
+        if block is not None:
+            rows, columns = block
+            shape = count, outputs // rows, inputs // columns
+            self.scales = site.empty(*shape, dtype=torch.float32)
+            _place(site, self.scales, every, "weight_scale_inv", rows)
+
+    def settle(self) -> None:
+        """As Linear's: once at most, when the weights are filled."""
+        if self.scales is None and self.takes == "contiguous":
+            self.product = settle_stack(self.weight, self.product)
+
+    def contiguous(self, x: Tensor, offsets: Tensor) -> Tensor:
+        """[R, inputs] -> [R, outputs]."""
+        if self.scales is None:
+            return self.product(x, self.weight, offsets)
+        y: Tensor = self.ops.fp8_grouped_matmul(x, self.weight, self.scales, offsets)
+        return y
+
+    def masked(self, x: Tensor, counts: Tensor) -> Tensor:
+        """[E, C, inputs] -> [E, C, outputs]."""
+        y = x.new_empty(*x.shape[:2], self.weight.shape[1])
+        self.ops.grouped_matmul_masked(x, self.weight, counts, y)
+        return y
+
+
+@final
+class Experts:
+    """down(act(gate x) * up x), each row by its own expert; takes one format of rows."""
+
+    def __init__(self, site: Site, name: str, mixture: Mixture, takes: Format) -> None:
+        hidden, inner, count = site.config.hidden, mixture.intermediate, mixture.experts
+        gate_up = [("gate_proj", inner), ("up_proj", inner)]
+        down = [("down_proj", hidden)]
+        self.gate_up = Stack(site, name, gate_up, hidden, count=count, takes=takes)
+        self.down = Stack(site, name, down, inner, count=count, takes=takes)
+        self.takes = takes
+        ops = site.ops
+        self.activate = ops.silu_mul if site.config.activation == "silu" else ops.gelu_mul
+
+    def settle(self) -> None:
+        self.gate_up.settle()
+        self.down.settle()
+
+    def __call__(self, sent: Dispatched) -> Tensor:
+        """Rows as they were sent, each through its expert."""
+        match sent:
+            case Contiguous(rows, offsets):
+                inner = self.activate(self.gate_up.contiguous(rows, offsets))
+                return self.down.contiguous(inner, offsets)
+            case Masked(rows, counts):
+                inner = self.activate(self.gate_up.masked(rows, counts).flatten(0, 1))
+                return self.down.masked(inner.unflatten(0, rows.shape[:2]), counts)
+
+
+def _place(site: Site, whole: Tensor, every: Sequence[Part], suffix: str, rows: int) -> None:
+    """Each expert's parts in `whole` [E, ...], one of whose rows stands for `rows` outputs."""
+    flat, start = whole.flatten(0, 1), 0
+    for name, size in every:
+        end = start + size // rows
+        site.places[f"{name}.{suffix}"] = flat[start:end]
+        start = end
