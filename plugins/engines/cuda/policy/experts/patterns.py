@@ -19,7 +19,8 @@ PASSES = 2
 
 
 def patterns(load: Floats, most: int) -> Floats:
-    """[at most `most`, layers, experts] of `load` [steps, layers, experts]; its sum stays."""
+    """[at most `most`, layers, experts] of `load` [steps, layers, experts]; its sum stays. A group
+    that ends up empty is zero."""
     steps = len(load)
     if steps <= most:
         return load
@@ -29,9 +30,7 @@ def patterns(load: Floats, most: int) -> Floats:
     owners = _farthest(shapes, most)
     for _ in range(PASSES):
         owners = _nearest(shapes, _members(owners, most))
-    members = _members(owners, most)
-    members = members[members.any(axis=1)]
-    sums: Floats = np.matmul(members, flat).reshape(-1, *load.shape[1:])
+    sums: Floats = np.matmul(_members(owners, most), flat).reshape(-1, *load.shape[1:])
     return sums
 
 

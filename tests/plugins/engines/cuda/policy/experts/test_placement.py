@@ -140,6 +140,20 @@ def test_what_bursts_together_is_kept_apart() -> None:
     assert ours == pytest.approx(7 / 12)
 
 
+def test_a_layer_that_the_greedy_rounds_make_worse_stays_as_published() -> None:
+    """One expert gets half of everything, in every step alike."""
+    mean = np.full((20, 2, 8), 30.0)
+    mean[:, :, 3] = 240
+    load = np.random.default_rng(1).poisson(mean).astype(np.float32)
+    layout = Layout(8, 16, 8)
+    owners, counts = replicate_by_step(load, 16)
+    for by_largest in (False, True):
+        table = place(load / counts.astype(np.float32), owners, 8, by_largest=by_largest)
+        greedy = mean_balancedness(load, placement_of(layout, table))
+        assert greedy < mean_balancedness(load, published(load, layout)) - 0.01
+    assert per_step(load, layout).equals(published(load, layout))
+
+
 def test_balancedness_is_of_steps_and_not_of_their_sum() -> None:
     load = np.array([[[4.0, 0]], [[0, 4.0]]], dtype=np.float32)
     even = placement_of(Layout(2, 2, 2), np.array([[0, 1]]))
