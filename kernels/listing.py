@@ -33,7 +33,6 @@ def signature_of(arch: str | None, dtype: str) -> Signature:
         heads=32,
         kv_heads=8,
         block_size=16,
-        vocab_size=151936,
     )
 
 

@@ -33,10 +33,6 @@ class Signature:
     kv_heads: int = 0
     block_size: int = 0
     """Tokens of a KV block."""
-    has_window: bool = False
-    has_softcap: bool = False
-    has_sinks: bool = False
-    vocab_size: int = 0
     interpret: bool = False
     """On the CPU through Triton's interpreter: for proofs, thousands of times too slow to serve."""
 

@@ -266,9 +266,6 @@ def choose_ops(
         heads=config.heads,
         kv_heads=config.kv_heads,
         block_size=settings.block_size,
-        has_window=any(config.windows),
-        has_softcap=bool(config.attention_softcap),
-        vocab_size=config.vocab_size,
     )
     try:
         return Ops.choose(signature, settings.kernels, objective=settings.objective)
