@@ -18,10 +18,10 @@ from tokenwire.plugins.engines.cuda.policy.experts.placement import (
     Ints,
     Layout,
     Placement,
-    placement_of,
+    check_alike,
 )
 
-__all__ = ("Move", "Stage", "layer_moves", "settled", "stages")
+__all__ = ("Move", "Stage", "layer_moves", "stages")
 
 
 @final
@@ -50,29 +50,6 @@ class Stage(msgspec.Struct, frozen=True):
     """They switch at the boundary: `copies` are read, then all of them is written, maps change."""
     copies: tuple[Move, ...] = ()
     """Within a rank, of `layers`."""
-
-
-def settled(old: Placement, new: Placement) -> Placement:
-    """`new` with the slots within each rank in the order that leaves most experts where they are.
-    Which rank holds what stays the same."""
-    _same_shape(old, new)
-    room = new.layout.slots_per_rank
-    before = old.physical_to_logical.reshape(-1, room)
-    after = new.physical_to_logical.reshape(-1, room).copy()
-    for rank in np.flatnonzero((before != after).any(axis=1)):
-        after[rank] = _settled_rank(before[rank].tolist(), after[rank].tolist())
-    return placement_of(new.layout, after.reshape(new.physical_to_logical.shape))
-
-
-def _settled_rank(before: list[int], after: list[int]) -> list[int]:
-    left = Counter(after)
-    kept: list[int | None] = []
-    for expert in before:
-        stays = left[expert] > 0
-        left[expert] -= stays
-        kept.append(expert if stays else None)
-    rest = iter(list(left.elements()))
-    return [next(rest) if expert is None else expert for expert in kept]
 
 
 def layer_moves(old: Placement, new: Placement, layer: int) -> tuple[Move, ...]:
@@ -128,7 +105,7 @@ def stages(
     """The steps of the change, in order; none where nothing moves. In a step no rank sends more
     than `bytes_per_step`, and none receives more. A layer begins in the step in which the one
     before it ends, so staging memory holds one layer of a rank and one step's bytes at most."""
-    _same_shape(old, new)
+    check_alike(old, new)
     most = bytes_per_step // max(bytes_per_expert, 1)
     if bytes_per_expert < 1 or most < 1:
         raise ValueError(
@@ -187,10 +164,3 @@ def _first_fit(steps: list[_Step], move: Move, most: int) -> int:
     steps.append(_Step(most))
     steps[-1].take(move)
     return len(steps) - 1
-
-
-def _same_shape(old: Placement, new: Placement) -> None:
-    mine, theirs = old.physical_to_logical.shape, new.physical_to_logical.shape
-    if old.layout != new.layout or mine != theirs:
-        got = f"{old.layout} {mine} and {new.layout} {theirs}"
-        raise ValueError(f"wanted two placements of one layout, got {got}")

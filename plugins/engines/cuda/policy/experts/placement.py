@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ("Floats", "Ints", "Layout", "Placement", "placement_of", "replica_counts")
+__all__ = ("Floats", "Ints", "Layout", "Placement", "check_alike", "placement_of", "replica_counts")
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -108,3 +108,11 @@ def placement_of(layout: Layout, physical_to_logical: Ints) -> Placement:
     for array in (table, inverse, counts):
         array.setflags(write=False)
     return Placement(layout, table, inverse, counts)
+
+
+def check_alike(old: Placement, new: Placement) -> None:
+    """ValueError unless one can become the other."""
+    mine, theirs = old.physical_to_logical.shape, new.physical_to_logical.shape
+    if old.layout != new.layout or mine != theirs:
+        got = f"{old.layout} {mine} and {new.layout} {theirs}"
+        raise ValueError(f"wanted two placements of one layout, got {got}")

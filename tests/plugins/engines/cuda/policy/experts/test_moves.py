@@ -15,7 +15,6 @@ from tokenwire.plugins.engines.cuda.policy.experts.moves import (
     Move,
     Stage,
     layer_moves,
-    settled,
     stages,
 )
 from tokenwire.plugins.engines.cuda.policy.experts.placement import (
@@ -24,6 +23,7 @@ from tokenwire.plugins.engines.cuda.policy.experts.placement import (
     placement_of,
 )
 from tokenwire.plugins.engines.cuda.policy.experts.rollout import Rollout
+from tokenwire.plugins.engines.cuda.policy.experts.settle import settled
 
 QUICK = settings(max_examples=80, deadline=None)
 
@@ -96,18 +96,32 @@ def test_applied_to_the_old_they_give_the_new(
 
 @QUICK
 @given(data=st.data())
-def test_settling_moves_nobody_to_another_rank(data: st.DataObject) -> None:
-    """And what its rank held already stays in its slot, as often as both hold it."""
+def test_settling_keeps_the_sets_and_saves_moves(data: st.DataObject) -> None:
+    """The same sets of experts, on the same node where that matters; what a rank held already stays
+    in its slot."""
     old, new = pair(data)
+    layout = new.layout
     found = settled(old, new)
-    room = new.layout.slots_per_rank
-    rows = [each.physical_to_logical.reshape(-1, room).tolist() for each in (old, new, found)]
-    for before, wanted, after in zip(*rows, strict=True):
-        assert sorted(wanted) == sorted(after)
-        stays = sum(one == other for one, other in zip(before, after, strict=True))
-        assert stays == (Counter(before) & Counter(wanted)).total()
+    room, ranks = layout.slots_per_rank, layout.ranks
+    span = layout.ranks_per_node if layout.is_hierarchical else ranks
+    before, wanted, after = (
+        each.physical_to_logical.reshape(-1, span, room).tolist() for each in (old, new, found)
+    )
+    for had, sets, got in zip(before, wanted, after, strict=True):
+        assert sorted(map(sorted, sets)) == sorted(map(sorted, got))
+        for one, other in zip(had, got, strict=True):
+            stays = sum(mine == theirs for mine, theirs in zip(one, other, strict=True))
+            assert stays == (Counter(one) & Counter(other)).total()
     assert settled(old, old).equals(old)
     assert list(stages(old, old, bytes_per_expert=1, bytes_per_step=1)) == []
+
+
+def test_settling_finds_the_rank_that_has_most() -> None:
+    """Rank 2 has all of the first set; the two others are as near to one rank as to the other."""
+    layout = Layout(6, 6, 3)
+    old = placement(layout, [0, 1, 2, 3, 4, 5])
+    new = placement(layout, [5, 4, 3, 0, 2, 1])
+    assert settled(old, new).physical_to_logical.tolist() == [[2, 1, 0, 3, 4, 5]]
 
 
 @QUICK
