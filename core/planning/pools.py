@@ -7,6 +7,7 @@ decode GPUs for each prefill GPU, where all together serve p*d/(p+d) a GPU; 1:1 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,6 +20,10 @@ from tokenwire.core.planning.points import Point
 from tokenwire.core.planning.request import PlanRequest
 
 __all__ = ("Costs", "Pools", "Split", "balanced")
+
+
+STEP_TOKENS: Final = 8192
+"""Of a prefill step, for each part: short prompts go together."""
 
 
 class Split(Struct, frozen=True):
@@ -55,9 +60,9 @@ class Pools(Struct, frozen=True):
     prefill_groups_beside: int
     """That feed all the GPUs, where all of them decode."""
     kv_bytes: float
-    """Of a prompt, handed from one pool to the other by one GPU."""
+    """Of a prompt."""
     kv_seconds: float
-    """Over one GPU's network."""
+    """To hand a prompt's KV over, by all GPUs that hold a part of it, each over its own network."""
     costs: Costs | None
     """None: no prices were said."""
 
@@ -69,7 +74,7 @@ def balanced(request: PlanRequest, decode: Point) -> Pools | None:
         return None
     layout, rate = found
     prompts, answers = rate / request.input, decode.per_gpu / request.output
-    kv = sequence_bytes(request.shape, request.kv_dtype, request.input, layout)
+    kept = request.shape, request.kv_dtype, request.input
     nic = min(request.prefill.cluster.nic, request.decode.cluster.nic)
     return Pools(
         layout,
@@ -85,8 +90,8 @@ def balanced(request: PlanRequest, decode: Point) -> Pools | None:
             * answers
             / (layout.gpus * prompts)
         ),
-        kv_bytes=kv,
-        kv_seconds=kv_transfer_seconds(kv, nic),
+        kv_bytes=sequence_bytes(*kept),
+        kv_seconds=kv_transfer_seconds(sequence_bytes(*kept, layout), nic),
         costs=_costs(request, rate, decode.per_gpu),
     )
 
@@ -111,6 +116,7 @@ def _rate(request: PlanRequest, layout: Layout) -> float:
         request.prefill.cluster,
         layout,
         prompt=request.input,
+        prompts=max(1, STEP_TOKENS // request.input),
         precision=request.precision,
     )
     return bound * request.efficiency

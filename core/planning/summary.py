@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tokenwire.core.cost.gpus import Figure, Gpu
 from tokenwire.core.cost.weights import sequence_bytes, weight_bytes
@@ -158,6 +159,7 @@ def _point(point: Point, picked: Point | None) -> CurvePoint:
 
 
 def _pools(plan: Plan, pools: Pools) -> PoolRow:
+    split, costs = pools.split, pools.costs
     return PoolRow(
         prefill_gpu=plan.request.prefill.cluster.gpu.name,
         prefill_layout=pools.prefill_layout.name,
@@ -165,9 +167,10 @@ def _pools(plan: Plan, pools: Pools) -> PoolRow:
         decode_gpus_per_prefill_gpu=round(pools.decode_per_prefill, 3),
         requests_per_s_balanced=round(pools.requests_balanced, 2),
         requests_per_s_even=round(pools.requests_even, 2),
-        split=pools.split,
+        split=split and replace(split, requests_per_s=round(split.requests_per_s, 2)),
         prefill_groups_beside=pools.prefill_groups_beside,
         kv_mb=round(pools.kv_bytes / 1e6, 1),
         kv_ms=round(pools.kv_seconds * 1e3, 2),
-        costs_per_million=pools.costs,
+        costs_per_million=costs
+        and Costs(round(costs.input, 6), round(costs.output, 6), round(costs.blended, 6)),
     )

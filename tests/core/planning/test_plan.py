@@ -250,6 +250,15 @@ def test_whole_groups_against_every_division():
     assert pools.split.requests_per_s <= pools.requests_balanced * (1 + 1e-9)
 
 
+def test_short_prompts_go_together_and_cut_kv_goes_over_every_card():
+    request = asked(shape_named("llama-3.3-70b"), gpus=8, kv_dtype="bf16", input=16, output=16)
+    pools = make_plan(request).pools
+    assert pools.prefill_per_gpu > 0.8 * roof(request.shape, H200, "bf16")
+    assert pools.prefill_layout == Layout(2)
+    assert pools.kv_bytes == 80 * 4096 * 16
+    assert pools.kv_seconds == pytest.approx(pools.kv_bytes / 2 / 50e9)
+
+
 def test_no_division_of_too_few_gpus():
     assert make_plan(asked(gpus=8)).pools.split is None
 
