@@ -9,6 +9,7 @@ import logging
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, final
 
@@ -29,6 +30,7 @@ from tokenwire.core.tokens import (
     TokenDelta,
     TokenJob,
 )
+from tokenwire.plugins.engines.cuda.blame import NETWORK, op_of
 from tokenwire.plugins.engines.cuda.embedding_queue import EmbeddingQueue, Pending
 
 __all__ = ("Embed", "EmbeddingWorker", "Vector")
@@ -71,6 +73,7 @@ class EmbeddingWorker(Worker):
         self._running = 0
         self._passes = 0
         self._computed = 0
+        self._errors: Counter[str] = Counter()
         self._waited = Histogram("queue_seconds")
         self._took = Histogram("step_seconds")
         self._thread = threading.Thread(target=self._run, name="tokenwire-embed", daemon=True)
@@ -101,6 +104,7 @@ class EmbeddingWorker(Worker):
             figures=(
                 Figure("steps", (float(self._passes),)),
                 Figure("tokens", (float(self._computed),), "prompt_computed"),
+                *(Figure("op_errors", (float(n),), op) for op, n in dict(self._errors).items()),
                 self._waited.figure(),
                 self._took.figure(),
             ),
@@ -158,6 +162,7 @@ class EmbeddingWorker(Worker):
             return list(self._embedded(chosen))
         except Exception as error:
             LOG.warning("a pass of %d texts failed: %s", len(chosen), error)
+            self._errors[op_of(error)] += 1
             name = type(error).__name__
         found: list[Vector | str] = []
         for pending in chosen:
@@ -165,6 +170,7 @@ class EmbeddingWorker(Worker):
                 found += self._embedded((pending,)) if len(chosen) > 1 else [f"{name} in a pass"]
             except Exception as error:
                 LOG.exception("a text failed alone")
+                self._errors[op_of(error)] += 1
                 found.append(f"{type(error).__name__} in a pass")
         has_failed = any(isinstance(each, str) for each in found)
         if has_failed and not self._is_alive():
@@ -182,6 +188,7 @@ class EmbeddingWorker(Worker):
     def _bring(self, pending: Pending, vector: Vector | str) -> None:
         if not isinstance(vector, str) and not all(map(math.isfinite, vector)):
             vector = "the network gave NaN or infinity"
+            self._errors[NETWORK] += 1
         if isinstance(vector, str):
             LOG.error("job %s: %s", pending.job.job, vector)
             cause = FinishCause.INTERNAL

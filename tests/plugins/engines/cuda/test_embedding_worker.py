@@ -192,8 +192,17 @@ def test_a_deadline_ends_a_job_that_waits():
 
 
 def test_nan_and_errors_end_those_alone_that_have_them():
-    network = Network()
-    found = run(network, job("a"), job("b", [POISON]), job("c", [BROKEN]), job("d"))
+    network, seen = Network(), []
+
+    async def more(made, found):
+        await until(lambda: len(found) == 4)
+        seen.extend(made.status().figures)
+
+    found = run(network, job("a"), job("b", [POISON]), job("c", [BROKEN]), job("d"), more=more)
+    errors = {each.label: each.values for each in seen if each.name == "op_errors"}
+    assert errors.keys() == {"other", "network"}
+    assert errors["network"] == (1.0,)
+    assert errors["other"][0] in (1.0, 2.0), "the pass, and the text alone where others shared it"
     assert ends(found) == {"a": "eos", "b": "internal", "c": "internal", "d": "eos"}
     assert found["b"].finish.message == "the network gave NaN or infinity"
     assert found["c"].finish.message == "RuntimeError in a pass"
@@ -236,7 +245,7 @@ def test_what_is_left_when_it_is_drained_ends_so():
     async def more(made, found):
         await until(network.begun.is_set)
         draining = asyncio.ensure_future(made.drain(0))
-        await asyncio.sleep(0.01)
+        await until(lambda: made._worker._inbox.is_stopping)
         network.gate.set()
         await draining
         made.submit([job("next")])
