@@ -1,6 +1,6 @@
 """The engine on one thread of a CPU, beside vLLM and transformers where there are these.
 
-    python benchmarks/engine.py [--vllm PYTHON] [--runs 3] [--dtypes float32 bfloat16] [--no-parts]
+    python benchmarks/engine.py [--vllm PYTHON] [--network qwen3moe] [--runs 3] [--no-parts]
 
 64 prompts of 128 random ids, 64 ids out of each, greedy, eos ignored, the same model files for
 all, each side in its own process on the same core with one thread, in turns. vLLM is run by
@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine_models import VOCABULARY, model_folder
+from engine_models import NETWORKS, VOCABULARY, model_folder
 from engine_parts import show_parts
 from engine_sides import tokenwire_settings
 
@@ -94,7 +94,7 @@ def main() -> None:
     if "vllm" not in names:
         print("no rows of vLLM: --vllm PYTHON names an interpreter that has it")
     for dtype in options.dtypes:
-        model = model_folder(options.models, dtype)
+        model = model_folder(options.models, dtype, options.network)
         _compare(names, model, dtype, load, options.runs)
         if options.parts:
             show_parts(model, dtype, load)
@@ -105,6 +105,7 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--vllm", help="a Python that has vLLM for CPUs installed")
+    parser.add_argument("--network", choices=NETWORKS, default="qwen3")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dtypes", nargs="*", default=["float32", "bfloat16"])
     parser.add_argument("--models", type=Path, default=Path(".cache/bench"))

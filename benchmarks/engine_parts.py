@@ -140,7 +140,7 @@ def _nothing(batch: Any, *_: Any) -> Any:
 def _timed_ops(clock: Clock) -> Iterator[None]:
     """Networks built meanwhile have clocks around every op, and around the products."""
     from tokenwire.kernels.ops import Ops
-    from tokenwire.plugins.engines.cuda.layers import linear
+    from tokenwire.plugins.engines.cuda.layers import experts, linear
     from tokenwire.plugins.engines.cuda.models import causal
 
     choose = Ops.choose
@@ -155,22 +155,30 @@ def _timed_ops(clock: Clock) -> Iterator[None]:
         stack.enter_context(patch.object(Ops, "choose", chosen))
         for module, name in ((linear, "products of layers"), (causal, "product of the head")):
             _time_products(stack, module, name, clock)
+        _time_settled(stack, experts, "settle_stack", "products of experts", clock)
         yield
 
 
 def _time_products(stack: ExitStack, module: Any, name: str, clock: Clock) -> None:
     """Those that a module chooses, and those that weights laid out anew need."""
-    choose, settle = module.choose_product, module.settle
-
-    def settled(weight: Any, product: Work) -> Work:
-        found = settle(weight, product)
-        return found if found is product else clock.timed(name, found)
+    choose = module.choose_product
 
     def chosen(*args: Any) -> Work:
         return clock.timed(name, choose(*args))
 
     stack.enter_context(patch.object(module, "choose_product", chosen))
-    stack.enter_context(patch.object(module, "settle", settled))
+    _time_settled(stack, module, "settle", name, clock)
+
+
+def _time_settled(stack: ExitStack, module: Any, asked: str, name: str, clock: Clock) -> None:
+    """What the module's function `asked` gives for weights that it laid out anew."""
+    settle = getattr(module, asked)
+
+    def settled(weight: Any, product: Work) -> Work:
+        found: Work = settle(weight, product)
+        return found if found is product else clock.timed(name, found)
+
+    stack.enter_context(patch.object(module, asked, settled))
 
 
 def _print(title: str, steps: list[dict[str, float]]) -> None:
