@@ -47,10 +47,6 @@ class Inputs:
     """[R]: how many output ids come before the one that is drawn."""
     has_unknown: bool
 
-    @property
-    def tokens(self) -> int:
-        return len(self.ids)
-
 
 def prepare(rows: Many[Row], decode_rows: int, batch: Rows, block_size: int) -> Inputs:
     """Raises KeyError for a sequence without a persistent row."""
