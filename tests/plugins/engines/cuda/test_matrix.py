@@ -53,7 +53,37 @@ def windowed() -> Path:
     return folder
 
 
-MODELS = {"llama": tiny_llama, "gemma3": windowed}
+@cache
+def mixed() -> Path:
+    """A tiny Qwen3-MoE: two of three layers have six experts, of which a token takes two."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(2)
+    config = transformers.Qwen3MoeConfig(
+        vocab_size=160,
+        hidden_size=32,
+        intermediate_size=48,
+        moe_intermediate_size=24,
+        num_hidden_layers=3,
+        mlp_only_layers=[1],
+        num_experts=6,
+        num_experts_per_tok=2,
+        norm_topk_prob=True,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=128,
+        initializer_range=0.5,
+        eos_token_id=1,
+        pad_token_id=0,
+        bos_token_id=2,
+    )
+    folder = Path(mkdtemp(prefix="tokenwire-mixed-"))
+    transformers.Qwen3MoeForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+MODELS = {"llama": tiny_llama, "gemma3": windowed, "qwen3_moe": mixed}
 
 
 def jobs(prefix: str = "") -> list[TokenJob]:
@@ -87,12 +117,18 @@ CHUNKS = (1, SIZE - 1, SIZE, 64)
 OVERLAP = (False, True)
 PADDED = (False, True)
 DRAFTS = (False, True)
+FEW = (
+    ("qwen3_moe", 1, True, False, False),
+    ("qwen3_moe", SIZE - 1, False, True, True),
+    ("qwen3_moe", SIZE, True, True, False),
+    ("qwen3_moe", 64, True, True, True),
+)
+"""What experts could differ in: how many tokens a step has, and rows that only fill it up."""
 
 
-@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(
-    ("chunk", "overlap", "padded", "drafts"),
-    list(itertools.product(CHUNKS, OVERLAP, PADDED, DRAFTS)),
+    ("model", "chunk", "overlap", "padded", "drafts"),
+    [*itertools.product(("llama", "gemma3"), CHUNKS, OVERLAP, PADDED, DRAFTS), *FEW],
 )
 def test_every_way_gives_the_same_tokens(
     model: str, chunk: int, overlap: bool, padded: bool, drafts: bool
