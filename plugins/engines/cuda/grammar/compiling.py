@@ -28,13 +28,13 @@ THREADS = 2
 
 
 def _xgrammar() -> Backend:
-    from tokenwire.plugins.engines.cuda.grammar.xgrammar import XGrammar
+    from tokenwire.plugins.engines.cuda.grammar.by_xgrammar import XGrammar
 
     return XGrammar()
 
 
 def _llguidance() -> Backend:
-    from tokenwire.plugins.engines.cuda.grammar.llguidance import LLGuidance
+    from tokenwire.plugins.engines.cuda.grammar.by_llguidance import LLGuidance
 
     return LLGuidance()
 

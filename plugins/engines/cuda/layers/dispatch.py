@@ -52,9 +52,11 @@ class Dispatcher(Protocol):
 
     def dispatch(self, x: Tensor, experts: Tensor) -> Dispatched:
         """x [T, H], experts [T, k] int32, ids of all there are -> rows of those that are here."""
+        ...
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor) -> Tensor:
         """`sent`'s rows, in its format, after their experts; weights [T, k] float32 -> [T, H]."""
+        ...
 
 
 @final
@@ -62,7 +64,8 @@ class LocalDispatcher:
     """Every expert is here."""
 
     def __init__(self, ops: Ops, experts: int, yields: Format = "contiguous") -> None:
-        self._ops, self._experts, self._yields = ops, experts, yields
+        self._ops, self._experts = ops, experts
+        self._yields: Format = yields
 
     @property
     def yields(self) -> Format:

@@ -84,19 +84,22 @@ class _Vocabulary:
 
 def _grammar(constraint: Constraint) -> str:
     matcher, text = llguidance.LLMatcher, constraint.text
+    grammar: str
     match constraint.kind:
         case "json_schema":
-            return matcher.grammar_from_json_schema(text)
+            grammar = matcher.grammar_from_json_schema(text)
         case "json_object":
-            return matcher.grammar_from_json_schema('{"type":"object"}')
+            grammar = matcher.grammar_from_json_schema('{"type":"object"}')
         case "regex":
-            return matcher.grammar_from_regex(text)
+            grammar = matcher.grammar_from_regex(text)
         case "grammar":
-            return matcher.grammar_from_lark(any_to_lark(text))
+            grammar = matcher.grammar_from_lark(any_to_lark(text))
         case "choice":
             options = "|".join(re.escape(each) for each in choices(text))
-            return matcher.grammar_from_regex(f"({options})")
-    raise GrammarError(f"llguidance knows no kind {constraint.kind!r}: xgrammar may")
+            grammar = matcher.grammar_from_regex(f"({options})")
+        case kind:
+            raise GrammarError(f"llguidance knows no kind {kind!r}: xgrammar may")
+    return grammar
 
 
 @final
