@@ -19,6 +19,7 @@ from tokenwire.plugins.engines.cuda.grammar.backend import (
     Matcher,
     Words,
 )
+from tokenwire.plugins.engines.cuda.grammar.weight import refuse_heavy
 
 __all__ = ("XGrammar",)
 
@@ -40,6 +41,7 @@ class XGrammar(Backend):
         """By the identity of the words, which stand beside so that it stays theirs."""
 
     def compile(self, constraint: Constraint, words: Words) -> Follow:
+        refuse_heavy(constraint)
         compiler = self._compiler(words)
         try:
             compiled = _compile(compiler, constraint)
