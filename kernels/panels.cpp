@@ -17,7 +17,7 @@ constexpr int WIDTH = 8;          // floats of a vector
 constexpr int PANEL = 2 * WIDTH;  // outputs of a panel
 constexpr int TILE = 6;           // rows of x in registers
 constexpr int64_t BLOCK = 96;     // rows of x that stay in the cache while panels pass
-constexpr int64_t AHEAD = 8;      // multiplications of a tile between two lines asked for
+constexpr int AHEAD = 3;          // binary logarithm of a tile's multiplications between two lines asked for
 constexpr int64_t LINE = 64;      // bytes
 constexpr int64_t WORTH = 1 << 18;  // multiplications from which threads are worth their start
 
@@ -41,11 +41,11 @@ inline void store(uint16_t* to, Vector value) {  // to nearest, ties to even
   *reinterpret_cast<Halves*>(to) = __builtin_convertvector(value == value ? rounded : quiet, Halves);
 }
 
-// R rows of x by one panel; x in float32, rows `inner` apart. Asks for an eighth of the inner lines
-// from `ahead` on: the next panel comes from memory while this one is multiplied.
+// R rows of x by one panel; x in float32, rows `inner` apart. Asks for a line from `ahead` on every
+// 2^every multiplications: the next panel comes from memory while this one is multiplied.
 template <int R, typename W, typename T>
-inline void tile(const float* x, const W* panel, int64_t inner, const float* bias, const char* ahead, T* y,
-                 int64_t outputs) {
+inline void tile(const float* x, const W* panel, int64_t inner, const float* bias, const char* ahead, int every,
+                 T* y, int64_t outputs) {
   Vector low[R], high[R];
   const Vector none = {};
   for (int r = 0; r < R; ++r) {
@@ -53,7 +53,7 @@ inline void tile(const float* x, const W* panel, int64_t inner, const float* bia
     high[r] = bias ? load(bias + WIDTH) : none;
   }
   for (int64_t k = 0; k < inner; ++k) {
-    if (k % AHEAD == 0) __builtin_prefetch(ahead + k / AHEAD * LINE, 0, 2);
+    if ((k & ((1 << every) - 1)) == 0) __builtin_prefetch(ahead + (k >> every) * LINE, 0, 2);
     const Vector left = load(panel + k * PANEL), right = load(panel + k * PANEL + WIDTH);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
@@ -69,18 +69,32 @@ inline void tile(const float* x, const W* panel, int64_t inner, const float* bia
 }
 
 template <typename W, typename T>
+void some(int64_t rows, const float* x, const W* panel, int64_t inner, const float* bias, const char* ahead, int every,
+          T* y, int64_t outputs) {
+  switch (rows) {
+    case 6: return tile<6>(x, panel, inner, bias, ahead, every, y, outputs);
+    case 5: return tile<5>(x, panel, inner, bias, ahead, every, y, outputs);
+    case 4: return tile<4>(x, panel, inner, bias, ahead, every, y, outputs);
+    case 3: return tile<3>(x, panel, inner, bias, ahead, every, y, outputs);
+    case 2: return tile<2>(x, panel, inner, bias, ahead, every, y, outputs);
+    case 1: return tile<1>(x, panel, inner, bias, ahead, every, y, outputs);
+  }
+}
+
+// Whole tiles and a rest, or tiles as equal as there can be: a multiplication waits for the one before
+// it, so that one of two rows takes as long as one of four. Few tiles ask for more of the next panel
+// each, which has a line for every multiplication, or for every second one where weights are 16-bit.
+template <typename W, typename T>
 void tiles(const float* x, int64_t rows, const W* panel, int64_t inner, const float* bias, const char* ahead, T* y,
            int64_t outputs) {
-  while (rows >= TILE) {
-    tile<TILE>(x, panel, inner, bias, ahead, y, outputs);
-    x += TILE * inner, y += TILE * outputs, rows -= TILE, ahead += inner / AHEAD * LINE;
-  }
-  switch (rows) {
-    case 5: return tile<5>(x, panel, inner, bias, ahead, y, outputs);
-    case 4: return tile<4>(x, panel, inner, bias, ahead, y, outputs);
-    case 3: return tile<3>(x, panel, inner, bias, ahead, y, outputs);
-    case 2: return tile<2>(x, panel, inner, bias, ahead, y, outputs);
-    case 1: return tile<1>(x, panel, inner, bias, ahead, y, outputs);
+  int64_t left = (rows + TILE - 1) / TILE;
+  const bool equal = rows % TILE > 2;
+  int every = sizeof(T) == 4 ? 0 : 1;
+  for (int64_t tiles = left; tiles > 1 && every < AHEAD; tiles /= 2) ++every;
+  for (; left > 0; --left) {
+    const int64_t count = equal ? (rows + left - 1) / left : std::min<int64_t>(rows, TILE);
+    some(count, x, panel, inner, bias, ahead, every, y, outputs);
+    x += count * inner, y += count * outputs, rows -= count, ahead += (inner >> every) * LINE;
   }
 }
 
