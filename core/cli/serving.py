@@ -148,6 +148,11 @@ def named_models(paths: Sequence[Path], environ: Mapping[str, str]) -> Config:
             )
         if is_gguf(path):
             checkpoint_at(path, environ)
+        elif not (path / "config.json").exists() and (beside := _models_in(path)):
+            raise ConfigError(
+                f"serve {path}: wanted a model's folder or a GGUF file, got a folder without "
+                f"config.json: serve one of {', '.join(beside)}"
+            )
         name = path.stem if is_gguf(path) else path.resolve().name
         models.append(ModelConfig(name, PluginUse("cuda"), checkpoint=str(path)))
     names = [model.name for model in models]
@@ -155,6 +160,11 @@ def named_models(paths: Sequence[Path], environ: Mapping[str, str]) -> Config:
         if names.count(name) > 1:
             raise ConfigError(f"serve: two models are called {name!r}: give them names in a file")
     return Config(models=tuple(models))
+
+
+def _models_in(folder: Path) -> list[str]:
+    found = {file.parent for file in folder.glob("*/config.json")} | set(folder.glob("*.gguf"))
+    return [str(path) for path in sorted(found)]
 
 
 def _with_options(config: Config, host: str | None, port: int | None) -> Config:

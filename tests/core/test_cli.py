@@ -475,6 +475,8 @@ def test_serve_takes_models_by_their_paths(run, served, tmp_path, monkeypatch):
         (["none"], "wanted a model's folder or a GGUF file, got nothing"),
         (["config.yaml"], "a configuration file goes after --config"),
         (["cut.gguf"], "wanted a whole GGUF file"),
+        (["models"], "models/one.gguf, "),
+        (["models"], "models/two"),
         (["a/m", "b/m"], "two models are called 'm'"),
         (["a/m", "--config", "config.yaml"], "wanted models or --config, got both"),
     ],
@@ -484,6 +486,9 @@ def test_paths_that_name_no_model_are_refused(run, tmp_path, names, message):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "config.yaml").write_text("")
     (tmp_path / "cut.gguf").write_text("GGUF")
+    (tmp_path / "models" / "two").mkdir(parents=True)
+    (tmp_path / "models" / "two" / "config.json").write_text("{}")
+    (tmp_path / "models" / "one.gguf").write_text("GGUF")
     code, _, err = run("serve", *(n if n.startswith("--") else tmp_path / n for n in names))
     assert code == 2
     assert message in err

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.models.bert_config import BERT_ARCHITECTURES
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.document import Document
 from tokenwire.plugins.engines.cuda.models.family import Family
@@ -29,6 +30,11 @@ def family_of(document: Document) -> Family:
     for family in FAMILIES:
         if any(name in family.architectures for name in named):
             return family
+    if any(name in BERT_ARCHITECTURES for name in named):
+        raise ConfigError(
+            f"{document.where}: architectures: {list(named)} is an encoder, "
+            "which generates nothing: set the engine's `task: embed`, and it makes vectors"
+        )
     known = ", ".join(name for family in FAMILIES for name in family.architectures)
     raise ConfigError(
         f"{document.where}: architectures: wanted one of {known}; "

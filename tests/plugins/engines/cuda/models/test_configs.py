@@ -101,3 +101,8 @@ def test_what_a_text_model_cannot_do_is_refused() -> None:
         parse("Gemma3ForCausalLM", use_bidirectional_attention=True)
     with pytest.raises(ConfigError, match="wanted one of LlamaForCausalLM"):
         parse_config({})
+
+
+def test_an_encoder_that_is_to_generate_is_told_of_its_task() -> None:
+    with pytest.raises(ConfigError, match=r"encoder, which generates nothing: .*`task: embed`"):
+        parse("BertModel")
