@@ -26,6 +26,7 @@ help:
 # --- environments: each stamp is made anew when pyproject.toml changes ---------------------------
 
 $(VENV)/base: pyproject.toml setup.py
+	@echo "installing into $(VENV): a minute or two"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
@@ -37,7 +38,7 @@ $(VENV)/dev: $(VENV)/base
 # Why torch first and apart: an index that has a build for CPUs alone can be named with TORCH.
 $(VENV)/torch: $(VENV)/base
 	@echo "installing torch: minutes, and gigabytes where the build is for GPUs"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --disable-pip-version-check $(TORCH)
 	touch $@
 
 $(VENV)/engine: $(VENV)/torch
