@@ -42,7 +42,9 @@ def test_no_kernel_fails_a_gate(built):
     assert [(one.compiled.name, one.faults) for one in kernels if one.faults] == []
     assert all(0 < one.registers <= 255 for one in kernels)
     made = {one.folder for one in kernels}
-    eight_bit = {"fp8_quant", "fp8_matmul"} if capability < (8, 9) else set()
+    eight_bit = {"fp8_quant", "fp8_matmul", "fp8_grouped_matmul"}
+    if capability >= (8, 9):
+        eight_bit = set()
     assert made == set(triton_modules()) - eight_bit
 
 
@@ -53,6 +55,16 @@ def test_the_product_of_8_bit_floats_uses_the_tensor_cores_of_its_gpu(built):
     for one in products:
         ptx = one.compiled.files()["fp8_matmul_kernel.ptx"].read_text()
         assert {9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
+
+
+@pytest.mark.parametrize(("name", "launches"), [("grouped", 3), ("fp8_grouped", 2)])
+def test_the_products_of_experts_use_the_tensor_cores_of_their_gpu(built, name, launches):
+    capability, kernels = built
+    products = [one for one in kernels if one.compiled.name == f"{name}_matmul_kernel"]
+    assert len(products) == (launches if name == "grouped" or capability >= (9, 0) else 0)
+    for one in products:
+        ptx = one.compiled.files()[f"{name}_matmul_kernel.ptx"].read_text()
+        assert {8: "mma.sync", 9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
 
 
 def test_every_op_with_a_triton_kernel_declares_launches():
