@@ -22,7 +22,9 @@ def main(arguments: Sequence[str]) -> int:
     """Runs `tokenwire kernels ARGUMENTS` -> its exit code."""
     options = _parser().parse_args(_spelled(arguments))
     if find_spec("torch") is None:
-        return _complain("torch is not installed: pip install 'tokenwire[cuda]'")
+        return _complain(
+            "torch is not installed: pip install 'tokenwire[cpu]', or with a GPU 'tokenwire[cuda]'"
+        )
     try:
         run = {"list": _list, "check": _check, "build": _build, "bench": _bench}[options.command]
         return run(options)

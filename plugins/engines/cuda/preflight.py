@@ -43,7 +43,9 @@ def pick_device(name: str, machine: Machine) -> str:
 def look(name: str) -> Machine:
     """Raises ConfigError where there is no torch."""
     if importlib.util.find_spec("torch") is None:
-        raise ConfigError("engine cuda needs torch: pip install 'tokenwire[cuda]'")
+        raise ConfigError(
+            "engine cuda needs torch: pip install 'tokenwire[cpu]', or with a GPU 'tokenwire[cuda]'"
+        )
     import torch
 
     has_gpu = torch.cuda.is_available()
