@@ -28,6 +28,9 @@ MOST_SPACE = 20
 CACHE_BYTES = 256 << 20
 PLACE = re.compile(r"^(\[[\d:]+\] )?(\S+\.(cc|h):\d+: )?")
 """A time, and a place in xgrammar's own source, which begin its messages."""
+LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+"""What stands for itself in a pattern: escapes and classes."""
+DATA = ("const", "enum", "default", "examples")
 
 
 @final
@@ -42,6 +45,8 @@ class XGrammar(Backend):
 
     def compile(self, constraint: Constraint, words: Words) -> Follow:
         refuse_heavy(constraint)
+        if constraint.kind in ("json_schema", "structural_tag"):
+            _refuse_lookahead(constraint.text)
         compiler = self._compiler(words)
         try:
             compiled = _compile(compiler, constraint)
@@ -86,6 +91,26 @@ def _compile(compiler: Any, constraint: Constraint) -> Any:
         case "structural_tag":
             return compiler.compile_structural_tag(text)
     raise GrammarError(f"xgrammar knows no kind {constraint.kind!r}")
+
+
+def _refuse_lookahead(text: str) -> None:
+    """Why here: xgrammar leaves it out of a schema's patterns, with a warning of its own alone."""
+    try:
+        left: list[object] = [json.loads(text)]
+    except ValueError:
+        return  # xgrammar says what is wrong with it
+    while left:
+        each = left.pop()
+        if isinstance(each, list):
+            left += each
+        if not isinstance(each, dict):
+            continue
+        left += [value for key, value in each.items() if key not in DATA]
+        keyed = each.get("patternProperties")
+        for pattern in (each.get("pattern"), *(keyed if isinstance(keyed, dict) else ())):
+            bare = LITERAL.sub("", pattern) if isinstance(pattern, str) else ""
+            if "(?=" in bare or "(?!" in bare:
+                raise GrammarError(f"Lookahead is not supported: pattern {pattern[:100]!r}")
 
 
 def _reason(error: Exception) -> str:

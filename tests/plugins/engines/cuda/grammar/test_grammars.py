@@ -144,6 +144,8 @@ def test_it_ends_as_soon_as_nothing_may_follow(backend: str) -> None:
     [
         ("regex", "(unclosed"),
         ("json_schema", '{"type": "sed"}'),
+        ("json_schema", r'{"anyOf": [{"type": "string", "pattern": "^(?=a)b$"}]}'),
+        ("json_schema", r'{"type": "object", "patternProperties": {"(?!a)b": {}}}'),
         ("grammar", "root ::= nowhere"),
         ("choice", "[]"),
         ("choice", '{"abc": 1}'),
@@ -161,6 +163,18 @@ def test_what_cannot_be_compiled_is_refused_with_a_reason(
     assert f"the {kind} constraint cannot be kept: " in finish.message
     assert ".cc:" not in finish.message, "a place in a library's source is no reason"
     assert text_of(found["good", 0]) == "abc"
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_only_looks_like_lookahead_is_kept(backend: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"pattern": {"type": "string", "pattern": r"^[(?=]\(\?=$"}},
+        "required": ["pattern"],
+        "additionalProperties": False,
+    }
+    found = run(made(backend), held("a", "json_schema", json.dumps(schema), max_tokens=200))
+    assert json.loads(text_of(found["a", 0]))["pattern"][1:] == "(?="
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
