@@ -94,7 +94,7 @@ class CompiledGrammars(Grammars):
             follow, words = done.result()
 
             def make() -> Constrained:
-                return Held(constraint, job.reasoning, follow(), words)
+                return Held(constraint, job.reasoning, follow, words)
 
             result.set_result(make)
 

@@ -1,7 +1,7 @@
 """When an answer's grammar begins: at once, after reasoning, after some ids. Knows no grammar.
 
 Where reasoning may come first but has not begun, the answer either begins with the reasoning's
-start marker, id by id, or with the grammar.
+start marker, id by id, or with the grammar: which of them is open as long as they agree.
 """
 
 from __future__ import annotations
@@ -48,24 +48,21 @@ class Gate:
             return self._start[self._taken]
         return None
 
-    def push(self, id: int) -> bool:
-        """Take the next id; whether it is the grammar's, and not the gate's."""
+    def push(self, id: int) -> None:
         match self.state:
             case GateState.OPEN:
-                return True
+                return
             case GateState.CLOSED:
                 self._recent.append(id)
                 if tuple(self._recent) == self._end:
                     self.state = GateState.OPEN
-                return False
             case GateState.UNDECIDED | GateState.OPENING:
                 if id != self._start[self._taken]:
                     self.state = GateState.OPEN
-                    return True
+                    return
                 self._taken += 1
                 is_whole = self._taken == len(self._start)
                 self.state = GateState.CLOSED if is_whole else GateState.OPENING
-                return False
 
     def _before_reasoning(self, reasoning: ReasoningBudget | None) -> GateState:
         if reasoning is None or not self._end:

@@ -9,7 +9,7 @@ import numpy as np
 from tokenwire.core.tokens import Constraint, ReasoningBudget
 from tokenwire.plugins.engines.cuda.constrained import Constrained
 from tokenwire.plugins.engines.cuda.edits import Bits
-from tokenwire.plugins.engines.cuda.grammar.backend import Matcher, Words
+from tokenwire.plugins.engines.cuda.grammar.backend import Follow, Matcher, Words
 from tokenwire.plugins.engines.cuda.grammar.gate import Gate, GateState
 
 __all__ = ("Held",)
@@ -21,36 +21,41 @@ class Held(Constrained):
         self,
         constraint: Constraint,
         reasoning: ReasoningBudget | None,
-        matcher: Matcher,
+        follow: Follow,
         words: Words,
     ) -> None:
         self._gate = Gate(constraint, reasoning)
-        self._matcher: Matcher | None = matcher
+        self._follow = follow
+        self._matcher: Matcher | None = follow()
+        """None: what came is not of the grammar."""
         self._words = words
         self._next: Bits | None = None
         """What may come next, where it is known already."""
         self.is_over = False
 
     def bits(self) -> Bits | None:
-        gate = self._gate
-        if gate.state is GateState.CLOSED or self._matcher is None:
+        opener = self._gate.opener
+        if self._gate.state is GateState.CLOSED:
             return None
-        if gate.state is GateState.OPENING:
-            return self._only(gate.opener)
+        if self._matcher is None:
+            return None if opener is None else self._only(opener)
         bits = self._ask()
-        if gate.opener is not None:
-            bits = bits | self._only(gate.opener)
-        return bits
+        return bits if opener is None else bits | self._only(opener)
 
     def push(self, id: int) -> None:
-        if not self._gate.push(id) or self._matcher is None:
+        gate, was_closed = self._gate, self._gate.state is GateState.CLOSED
+        gate.push(id)
+        if was_closed:
             return
+        # Why before it is decided too: the grammar may begin as the reasoning's marker does.
         self._next = None
-        if not self._matcher.accept(id):
-            # A forced id, or eos before the gate opened: the answer is free from here on.
+        if self._matcher is not None and not self._matcher.accept(id):
+            # The marker's id; else a forced one, or eos: then the answer is free from here on.
             self._matcher = None
-            return
-        self.is_over = self._is_complete()
+        if gate.state is GateState.CLOSED:
+            self._matcher = self._follow()
+        elif gate.state is GateState.OPEN and self._matcher is not None:
+            self.is_over = self._is_complete()
 
     def _ask(self) -> Bits:
         assert self._matcher is not None
@@ -66,8 +71,7 @@ class Held(Constrained):
             rest[id // 32] &= ~(np.uint32(1) << np.uint32(id % 32))
         return not rest.any()
 
-    def _only(self, id: int | None) -> Bits:
+    def _only(self, id: int) -> Bits:
         bits = np.zeros(-(-self._words.size // 32), np.uint32)
-        if id is not None:
-            bits[id // 32] = np.uint32(1) << np.uint32(id % 32)
+        bits[id // 32] = np.uint32(1) << np.uint32(id % 32)
         return bits.view(np.int32)

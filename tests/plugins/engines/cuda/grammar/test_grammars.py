@@ -219,6 +219,28 @@ def test_reasoning_that_has_not_begun_may_begin(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("liked", "wanted"),
+    [("c", rb"<call>"), ("t", rb"<t>.{3}</t><call>"), ("<", rb"<(t>.{3}</t>.*|call>)")],
+)
+def test_a_grammar_may_begin_as_the_marker_does(backend: str, liked: str, wanted: bytes) -> None:
+    thought = ReasoningBudget(
+        start_ids=TokenIds([*b"<t>"]), end_ids=TokenIds([*b"</t>"]), budget=3, on_budget="force"
+    )
+    later = Constraint("regex", "<call>", start="after_reasoning")
+    asked = job(
+        "j",
+        [65, 66],
+        sampling=JobSampling(temperature=0.0, logit_bias={ord(liked): 50.0}),
+        stopping=JobStopping(max_tokens=60),
+        constraint=later,
+        reasoning=thought,
+    )
+    answer = bytes(run(made(backend), asked)["j", 0].ids)
+    assert re.fullmatch(wanted, answer, re.DOTALL), answer
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_choices_of_one_job_have_each_their_own_place(backend: str) -> None:
     text, check = KINDS["json_schema"]
     found = run(made(backend), held("j", "json_schema", text, seed=3, n=3))
