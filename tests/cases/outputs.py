@@ -196,10 +196,10 @@ OUTPUTS: Final = (
         script={"finish": "length"},
     ),
     Output(
-        "a call that was cut off before its name is whole shows no markup",
+        "a call that was cut off before its name is whole is text",
         "hermes",
         ["So: ", '<tool_call>\n{"name": "check_st'],
-        content="So: ",
+        content='So: <tool_call>\n{"name": "check_st',
         finish="length",
         script={"finish": "length"},
     ),

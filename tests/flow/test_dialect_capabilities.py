@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.flow.wired import PATHS, model, serving
+from tests.flow.wired import PATHS, factory, model, serving
 from tokenwire.core.config import PluginUse
 from tokenwire.core.dialect_powers import DIALECT
 from tokenwire.core.host import Host, lone_services
+from tokenwire.core.ports.dialect import Parser, ParserMaker, ParserSetup
 from tokenwire.core.testing.client import LocalClient
 from tokenwire.core.wire import HttpRequest
 
@@ -98,6 +99,21 @@ ASKED: dict[str, dict[str, tuple[dict[str, Any], str]]] = {
 MODELS = ("hermes", "reads", "silent", "gramless", "textual", "closed")
 
 
+class Gramless(ParserMaker):
+    """Hermes, without a grammar for its calls."""
+
+    def __init__(self, inner: ParserMaker) -> None:
+        self.inner = inner
+        self.reasoning_start, self.reasoning_end = inner.reasoning_start, inner.reasoning_end
+
+    def parser(self, setup: ParserSetup) -> Parser:
+        return self.inner.parser(setup)
+
+
+def gramless() -> ParserMaker:
+    return Gramless(Host().parsers.build("hermes", {}, lone_services(), "test"))
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClient]:
     """hermes: a family whole. reads: a template that reads all. silent: one that reads nothing,
@@ -112,9 +128,16 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClient]:
         model("hermes", dialect="hermes"),
         model("reads", dialect="hermes", chat_template=used["reads"]),
         model("silent", dialect="plain", chat_template=used["silent"]),
-        model("gramless", dialect="kimi", chat_template=used["reads"]),
+        model(
+            "gramless",
+            dialect="hermes",
+            parser=PluginUse("gramless"),
+            chat_template=used["reads"],
+        ),
         model("textual", dialect="plain", chat_template=used["reads"]),
         model("closed", dialect="harmony"),
+        plugins=[factory("gramless", lambda settings, services: gramless())],
+        kind="parsers",
     ) as (client, _):
         yield client
 
