@@ -108,7 +108,9 @@ def _refuse_lookahead(text: str) -> None:
         left += [value for key, value in each.items() if key not in DATA]
         keyed = each.get("patternProperties")
         for pattern in (each.get("pattern"), *(keyed if isinstance(keyed, dict) else ())):
-            bare = LITERAL.sub("", pattern) if isinstance(pattern, str) else ""
+            if not isinstance(pattern, str):
+                continue
+            bare = LITERAL.sub("", pattern)
             if "(?=" in bare or "(?!" in bare:
                 raise GrammarError(f"Lookahead is not supported: pattern {pattern[:100]!r}")
 
