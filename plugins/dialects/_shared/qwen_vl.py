@@ -52,9 +52,10 @@ class Grid(Struct, frozen=True):
         return rows * columns
 
 
+PUBLISHED = Grid()
 GRIDS: Final[Mapping[str, Grid]] = {
-    "qwen2_vl": Grid(),
-    "qwen2_5_vl": Grid(),
+    "qwen2_vl": PUBLISHED,
+    "qwen2_5_vl": PUBLISHED,
     "qwen3_vl": Grid(16, 2, 65_536, 16_777_216),
     "qwen3_vl_moe": Grid(16, 2, 65_536, 16_777_216),
     "qwen3_5": Grid(16, 2, 65_536, 16_777_216),
@@ -102,7 +103,7 @@ def media_of(checkpoint: Checkpoint | None) -> MediaProcessor | None:
     return QwenVl(grid_of(checkpoint.preprocessor_config(), grid))
 
 
-def grid_of(config: Mapping[str, object], grid: Grid = Grid()) -> Grid:  # noqa: B008  (it is frozen)
+def grid_of(config: Mapping[str, object], grid: Grid = PUBLISHED) -> Grid:
     """What a preprocessor_config.json says; the rest as in `grid`."""
     size = config.get("size")
     sizes = size if isinstance(size, dict) else {}
