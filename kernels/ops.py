@@ -25,6 +25,7 @@ FOLDERS = (
     "gelu_mul",
     "kv_write",
     "attention",
+    "mla",
     "sample",
     "penalties",
     "token_mask",
@@ -59,6 +60,9 @@ class Ops:
     kv_write: Callable[..., None]
     attention_prefill: Callable[..., Tensor]
     attention_decode: Callable[..., Tensor]
+    mla_write: Callable[..., None]
+    mla_decode: Callable[..., Tensor]
+    mla_prefill: Callable[..., Tensor]
     sample: Callable[..., Tensor]
     penalties: Callable[..., None]
     token_mask: Callable[..., None]
