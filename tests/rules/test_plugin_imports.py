@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 CORE = "tokenwire.core"
 ALLOWED = {
     # errors and values
-    *("blocks", "call", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
+    *("blocks", "call", "cost.layout", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
     *("prompt", "queries", "script", "seeds", "stored", "token_ids", "tokens", "wire"),
     # ports, and what a plugin registers
     *("ports.codec", "ports.dialect", "ports.engine", "ports.guard", "ports.observer"),

@@ -1,0 +1,1 @@
+"""Several ranks that serve one model: their groups, their exchange of rows, their processes."""
