@@ -61,7 +61,7 @@ def all_reduce_seconds(shape: ModelShape, cluster: Cluster, layout: Layout, toke
         return 0.0
     count = 2 * shape.layers - (shape.moe_layers if layout.data > 1 else 0)
     moved = all_reduce_bytes(layout.tensor, tokens, shape.hidden)
-    return count * moved / cluster.link(layout.tensor)
+    return count * moved / cluster.summing(layout.tensor)
 
 
 def exchange_seconds(
@@ -92,7 +92,7 @@ def exchange_seconds(
         seconds = once * places_touched(nodes, moe.top_k) / layout.tensor / outside
         # A row crosses the network once a domain; NVLink carries it on, meanwhile.
         inside += once * copies / layout.tensor
-    return max(seconds, inside / cluster.gpu.nvlink)
+    return max(seconds, inside / cluster.inside)
 
 
 def kv_transfer_seconds(sequence: float, link: float) -> float:

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from tokenwire.core.cost.links import Links
 from tokenwire.core.errors import ConfigError
 
 __all__ = ("GPUS", "Cluster", "Figure", "Gpu", "gpu_named")
@@ -58,6 +59,8 @@ class Cluster(Struct, frozen=True):
     """GPUs that share NVLink."""
     nic: float
     """Bytes/s in one direction, a GPU, beyond the domain."""
+    links: Links | None = None
+    """As measured; what it lacks is the datasheet's."""
 
     def __post_init__(self) -> None:
         if self.domain < 1:
@@ -66,13 +69,41 @@ class Cluster(Struct, frozen=True):
             raise ConfigError(f"nic: wanted bytes a second above 0, got {self.nic}")
 
     @classmethod
-    def of(cls, gpu: Gpu, *, domain: int | None = None, nic: float | None = None) -> Cluster:
-        """As the GPU is usually built in, but for what is said."""
-        return cls(gpu, gpu.domain if domain is None else domain, gpu.nic if nic is None else nic)
+    def of(
+        cls,
+        gpu: Gpu,
+        *,
+        domain: int | None = None,
+        nic: float | None = None,
+        links: Links | None = None,
+    ) -> Cluster:
+        """As the GPU is usually built in, but for what is said, and then what was measured."""
+        found = gpu.nic if links is None or links.across is None else links.across
+        return cls(
+            gpu, gpu.domain if domain is None else domain, found if nic is None else nic, links
+        )
+
+    @property
+    def inside(self) -> float:
+        """Bytes/s in one direction between GPUs of a domain."""
+        measured = None if self.links is None else self.links.within
+        return self.gpu.nvlink if measured is None else measured
+
+    @property
+    def measured(self) -> tuple[bool, bool]:
+        """Whether the link within domains is a measured one, and the one beyond."""
+        if (links := self.links) is None:
+            return False, False
+        return links.within is not None, links.across == self.nic
 
     def link(self, ranks: int) -> float:
         """Bytes/s of the slowest link that a group of this many GPUs needs."""
-        return self.gpu.nvlink if ranks <= self.domain else self.nic
+        return self.inside if ranks <= self.domain else self.nic
+
+    def summing(self, ranks: int) -> float:
+        """As `link`, for the all-reduces of so many GPUs."""
+        measured = None if self.links is None else self.links.sums
+        return measured if measured is not None and ranks <= self.domain else self.link(ranks)
 
 
 # Copies of 1 GiB, and products of 8192 x 8192 in bf16, on one H200; in fp8 the best that DeepGEMM's

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tokenwire.core.cost.layout import Layout
 from tokenwire.core.cost.weights import weight_bytes
@@ -36,14 +37,15 @@ class Verdict(Struct, frozen=True):
     """Why it must not be used, though it fits."""
     instead: Layout | None = None
     """What to use in its place."""
+    mixed: Layout | None = None
+    """The best of those in its place that cut parts and divide experts, where there is one."""
 
 
-def judged(request: PlanRequest) -> tuple[Verdict, ...]:
-    """Every candidate, refused ones marked."""
+def judged(request: PlanRequest, *also: Layout) -> tuple[Verdict, ...]:
+    """Every candidate, refused ones marked; and those of `also` that are none."""
     cluster = request.decode.cluster
-    found = [
-        _fitted(request, each) for each in candidates(request.shape, request.gpus, cluster.domain)
-    ]
+    every = candidates(request.shape, request.gpus, cluster.domain)
+    found = [_fitted(request, each) for each in dict.fromkeys((*every, *also))]
     free = [
         point
         for each in found
@@ -130,15 +132,12 @@ def _refused(request: PlanRequest, verdict: Verdict, free: Sequence[Point]) -> V
         return verdict
     instead = max(better, key=_for_gpu)
     why = f"{_held_back(request, verdict)}; {instead.layout.name} gives {instead.per_gpu:,.0f}"
-    mixed = max((each for each in better if each.layout.is_mixed), key=_for_gpu, default=instead)
-    if mixed != instead:
+    mixed = max((each for each in better if each.layout.is_mixed), key=_for_gpu, default=None)
+    if mixed is not None and mixed != instead:
         why += f", {mixed.layout.name} {mixed.per_gpu:,.0f}"
-    return Verdict(
-        verdict.layout,
-        verdict.instances,
-        verdict.weights,
-        verdict.room,
-        verdict.best,
-        why,
-        instead.layout,
+    return replace(
+        verdict,
+        refused=why,
+        instead=instead.layout,
+        mixed=None if mixed is None else mixed.layout,
     )
