@@ -34,6 +34,9 @@ class Batch:
     decode_tokens: int
     logit_rows: Tensor
     """[R] int64: the tokens whose logits are wanted. For the runner; networks do not read it."""
+    span: int = 0
+    """Where parts share experts: the most tokens that one of them has in this step. 0: no part
+    shares. Tokens whose slots are -1 fill a step up, and go to no expert."""
     adapters: Tensor | None = None
     """[T] int32: each token's LoRA slot, 0 for none. None: no token has one."""
 

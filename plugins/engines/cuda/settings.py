@@ -6,7 +6,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-__all__ = ("CudaSettings", "Speculation")
+from tokenwire.core.cost.layout import Layout
+from tokenwire.core.errors import ConfigError
+
+__all__ = ("CudaSettings", "Rebalance", "Speculation")
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Size: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -29,6 +32,19 @@ class Speculation(Struct, frozen=True, forbid_unknown_fields=True):
                 f"speculation: shortest is {self.shortest}, longest {self.longest}: "
                 "wanted shortest up to longest"
             )
+
+
+class Rebalance(Struct, frozen=True, forbid_unknown_fields=True):
+    """Experts move between ranks as the load shows. Results stay what they are."""
+
+    interval: Size = 3000
+    """Steps between two looks; the first comes after a quarter of it."""
+    window: Size = 100
+    """The last steps, whose load is looked at."""
+    bar: Annotated[float, Meta(ge=0, le=1)] = 0.9
+    """Mean over most loaded rank: from this on, experts stay where they are."""
+    step_mib: Size = 64
+    """Of weights that a rank sends, or receives, during one step."""
 
 
 class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,16 +104,39 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A file for a trace of every step, in Chrome's JSON."""
     forbid_waits: bool = False
     """For tests: a step whose launch waits for the GPU fails."""
+    domain: Size | None = None
+    """Ranks that share a fast link. None: those of one machine."""
+    wide_ep: Literal["refuse", "warn", "fallback"] = "refuse"
+    """Where experts would be reached over a network that is too slow for them: refuse to start,
+    start all the same, or start the layout that suits."""
+    dispatcher: Literal["auto", "gathered", "exchanged", "deep_ep"] = "auto"
+    """How rows reach experts of other ranks: "gathered" to all ranks, "exchanged" with those that
+    have the expert, or by DeepEP's kernels."""
+    redundant_experts: Count = 0
+    """Places for replicas of experts, in all ranks together."""
+    replicas: Literal["nearest", "spread", "position"] = "nearest"
+    """Which replica a token takes. "position": by its position alone, whatever shares its batch."""
+    rebalance: Rebalance | None = None
+    """None: experts stay where they are; an empty table: with its defaults."""
     credit_cap: Size = 1024
     """Tokens that a choice without credit runs ahead, before it waits."""
     node_role: Literal["full"] = "full"
     """Prefill and decode, in one place."""
-    parallel_strategy: Literal["TP_1", "DEP_1"] = "TP_1"
-    """One device: both names say so."""
-    instance_count: Literal[1] = 1
-    """One engine a model."""
+    parallel_strategy: str = "TP_1"
+    """How the model lies over the devices of a group: TP_n, DEP_m or TP_n x DEP_m."""
+    instance_count: Size = 1
+    """Groups that serve the model, each with devices of its own."""
+    nodes: Size = 1
+    """Machines over which the one group lies, evenly."""
+    node: Count = 0
+    """Which of them this is. 0 has the server; on the others `tokenwire ranks` runs."""
+    rendezvous: str | None = None
+    """Of several machines: HOST:PORT on machine 0, which all of them reach."""
+    start_timeout: Annotated[float, Meta(gt=0)] = 600.0
+    """Seconds for which a group that starts may say nothing, before it has failed."""
 
     def __post_init__(self) -> None:
+        self._check_layout()
         if self.block_size & (self.block_size - 1):
             raise ValueError(f"block_size: wanted a power of two, got {self.block_size}")
         size, tokens = self.max_batch_size, self.max_batch_tokens
@@ -112,3 +151,41 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(
                     f"max_batch_tokens is {tokens}: drafts of {need - 1} tokens need {need}"
                 )
+
+    @property
+    def layout(self) -> Layout:
+        """`parallel_strategy`, read."""
+        return Layout.named(self.parallel_strategy)
+
+    @property
+    def is_alone(self) -> bool:
+        """One device, in the process of whoever builds it."""
+        return self.layout.gpus == self.instance_count == self.nodes == 1
+
+    def _check_layout(self) -> None:
+        try:
+            ranks = self.layout.gpus
+        except ConfigError as error:
+            raise ValueError(f"parallel_strategy: {error}") from error
+        if self.nodes == 1:
+            if self.node or self.rendezvous is not None:
+                raise ValueError("node and rendezvous are of several machines: set nodes")
+            return
+        if self.instance_count > 1:
+            raise ValueError(
+                f"instance_count is {self.instance_count} and nodes {self.nodes}: wanted one group "
+                "over several machines; or give each machine groups and a server of its own"
+            )
+        if ranks % self.nodes:
+            raise ValueError(
+                f"parallel_strategy {self.parallel_strategy} has {ranks} devices and nodes is "
+                f"{self.nodes}: wanted as many devices on each machine"
+            )
+        if self.node >= self.nodes:
+            raise ValueError(f"node is {self.node}: wanted 0 to {self.nodes - 1}")
+        host, _, port = (self.rendezvous or "").rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(
+                f"rendezvous is {self.rendezvous or 'not set'}: wanted HOST:PORT on machine 0, "
+                "which all machines reach"
+            )

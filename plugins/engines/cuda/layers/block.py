@@ -59,5 +59,5 @@ class Block:
         if self.after_attention is not None:
             x = self.after_attention(x)
         x, residual = self.before_mlp.join(x, residual)
-        x = self.mlp(x, gate)
+        x = self.mlp(x, gate, batch)
         return (x if self.after_mlp is None else self.after_mlp(x)), residual

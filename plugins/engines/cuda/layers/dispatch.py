@@ -1,4 +1,4 @@
-"""How tokens' rows reach experts and come back: one device, which has them all. Knows no weight.
+"""How tokens' rows reach experts and come back, and one device that has them all. Knows no weight.
 
 A dispatcher says which of two formats it yields, and experts take both: `Contiguous`, rows end to
 end in the order of the experts, for any number of tokens; `Masked`, room for as many rows as an
@@ -50,8 +50,9 @@ class Dispatcher(Protocol):
     @property
     def yields(self) -> Format: ...
 
-    def dispatch(self, x: Tensor, experts: Tensor) -> Dispatched:
-        """x [T, H], experts [T, k] int32, ids of all there are -> rows of those that are here."""
+    def dispatch(self, x: Tensor, experts: Tensor, span: int = 0) -> Dispatched:
+        """x [T, H], experts [T, k] int32, physical ids of all there are -> rows of those that are
+        here. -1: a pair that goes nowhere. `span`: as Batch's; T where there is one rank."""
         ...
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor) -> Tensor:
@@ -71,7 +72,7 @@ class LocalDispatcher:
     def yields(self) -> Format:
         return self._yields
 
-    def dispatch(self, x: Tensor, experts: Tensor) -> Dispatched:
+    def dispatch(self, x: Tensor, experts: Tensor, span: int = 0) -> Dispatched:
         rows, offsets, inverse = self._ops.moe_permute(x, experts, self._experts)
         if self._yields == "contiguous":
             return Contiguous(rows, offsets, inverse)

@@ -30,16 +30,18 @@ class Stack:
         parts: Sequence[Part],
         inputs: int,
         *,
-        count: int,
+        held: Sequence[int],
         takes: Format,
     ) -> None:
-        """`name`: the module that the experts are numbered in; `parts` by their names in one."""
+        """`name`: the module that the experts are numbered in; `parts` by their names in one.
+        `held`: which expert is in each slot."""
+        count = len(held)
         self.ops, self.takes = site.ops, takes
         self.product: GroupedProduct = site.ops.grouped_matmul
         self.scales: Tensor | None = None
         outputs = sum(size for _, size in parts)
         every = [
-            (f"{name}.{expert}.{part}", size) for expert in range(count) for part, size in parts
+            (f"{name}.{expert}.{part}", size) for expert in held for part, size in parts
         ]
         block = fp8_block(site, every, inputs) if takes == "contiguous" else None
         kind = site.dtype if block is None else torch.float8_e4m3fn
@@ -74,12 +76,15 @@ class Stack:
 class Experts:
     """down(act(gate x) * up x), each row by its own expert; takes one format of rows."""
 
-    def __init__(self, site: Site, name: str, mixture: Mixture, takes: Format) -> None:
-        hidden, inner, count = site.config.hidden, mixture.intermediate, mixture.experts
+    def __init__(
+        self, site: Site, name: str, mixture: Mixture, held: Sequence[int], takes: Format
+    ) -> None:
+        """`held`: which expert is in each of this rank's slots."""
+        hidden, inner = site.config.hidden, mixture.intermediate
         gate_up = [("gate_proj", inner), ("up_proj", inner)]
         down = [("down_proj", hidden)]
-        self.gate_up = Stack(site, name, gate_up, hidden, count=count, takes=takes)
-        self.down = Stack(site, name, down, inner, count=count, takes=takes)
+        self.gate_up = Stack(site, name, gate_up, hidden, held=held, takes=takes)
+        self.down = Stack(site, name, down, inner, held=held, takes=takes)
         self.takes = takes
         ops = site.ops
         self.activate = ops.silu_mul if site.config.activation == "silu" else ops.gelu_mul

@@ -6,6 +6,7 @@ from typing import final
 
 from torch import Tensor
 
+from tokenwire.plugins.engines.cuda.batch import Batch
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
@@ -16,9 +17,10 @@ __all__ = ("Mlp",)
 class Mlp:
     """down(act(gate x) * up x), gate and up in one multiplication. [T, H] -> [T, H]."""
 
-    def __init__(self, site: Site, name: str) -> None:
+    def __init__(self, site: Site, name: str, *, inner: int | None = None) -> None:
+        """`inner`: its intermediate size; None: the config's."""
         config = site.config
-        inner, bias = config.intermediate, config.mlp_bias
+        inner, bias = inner or config.intermediate, config.mlp_bias
         parts = [(f"{name}.gate_proj", inner), (f"{name}.up_proj", inner)]
         self.gate_up = Linear(site, parts, config.hidden, bias=bias)
         self.down = Linear(site, [(f"{name}.down_proj", config.hidden)], inner, bias=bias)
@@ -33,5 +35,6 @@ class Mlp:
         for linear in self.linears:
             linear.settle()
 
-    def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, gate: Tensor | None, batch: Batch | None = None) -> Tensor:
+        """`batch` is not read: it is what experts in this place are given."""
         return self.down(self.activate(self.gate_up(x, gate)), gate)

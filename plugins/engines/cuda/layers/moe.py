@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from typing import final
 
+import torch
 from torch import Tensor
 
+from tokenwire.plugins.engines.cuda.batch import Batch
 from tokenwire.plugins.engines.cuda.layers.dispatch import Dispatcher, LocalDispatcher
 from tokenwire.plugins.engines.cuda.layers.experts import Experts
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
+from tokenwire.plugins.engines.cuda.layers.mlp import Mlp
 from tokenwire.plugins.engines.cuda.layers.site import Site
 from tokenwire.plugins.engines.cuda.models.config import Mixture
 
 __all__ = ("Moe",)
+
+NOWHERE = -1
+"""The expert of a token that only fills a step up."""
 
 
 @final
@@ -25,26 +31,58 @@ class Moe:
     def __init__(
         self, site: Site, name: str, mixture: Mixture, dispatcher: Dispatcher | None = None
     ) -> None:
-        """`dispatcher` None: all experts are on this device."""
-        self.mixture, self.ops = mixture, site.ops
+        """`dispatcher` None: as the site's mesh needs it."""
+        self.mixture, self.ops, self.mesh = mixture, site.ops, site.mesh
         self.router = Linear(
-            site, [(f"{name}.gate", mixture.experts)], site.config.hidden, bias=False
+            site,
+            [(f"{name}.gate", mixture.experts)],
+            site.config.hidden,
+            bias=mixture.router_bias,
         )
+        self.bias: Tensor | None = None
+        if mixture.bias:
+            self.bias = site.empty(mixture.experts, dtype=torch.float32)
+            site.places[f"{name}.gate.e_score_correction_bias"] = self.bias
         self.dispatcher = dispatcher or LocalDispatcher(site.ops, mixture.experts)
-        self.experts = Experts(site, f"{name}.experts", mixture, self.dispatcher.yields)
+        held = range(mixture.experts)
+        self.experts = Experts(site, f"{name}.experts", mixture, held, self.dispatcher.yields)
+        self.shared: Mlp | None = None
+        if mixture.shared:
+            self.shared = Mlp(site, f"{name}.shared_experts", inner=mixture.shared)
 
     @property
     def linears(self) -> tuple[Linear, ...]:
         """Those that an adapter may add to."""
-        return (self.router,)
+        return (self.router, *(self.shared.linears if self.shared is not None else ()))
 
     def settle(self) -> None:
         self.router.settle()
         self.experts.settle()
+        if self.shared is not None:
+            self.shared.settle()
 
-    def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, gate: Tensor | None, batch: Batch | None = None) -> Tensor:
+        """`batch`: the step that x is of; None: every row is a token, and all are here."""
+        weights, experts = self.route(self.router(x, gate))
+        span = 0 if batch is None else batch.span
+        if batch is not None and span:
+            experts = experts.masked_fill((batch.slots[0] < 0)[:, None], NOWHERE)
+        sent = self.dispatcher.dispatch(x, experts, span)
+        y = self.dispatcher.combine(self.experts(sent), sent, weights)
+        return y if self.shared is None else y + self.shared(x, gate)
+
+    def route(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """[T, E] -> weights [T, k] float32 and experts [T, k] int32."""
         mixture = self.mixture
-        logits = self.router(x, gate)
-        weights, experts = self.ops.moe_route(logits, mixture.top_k, "softmax", mixture.renormalise)
-        sent = self.dispatcher.dispatch(x, experts)
-        return self.dispatcher.combine(self.experts(sent), sent, weights)
+        found: tuple[Tensor, Tensor] = self.ops.moe_route(
+            logits,
+            mixture.top_k,
+            mixture.scoring,
+            mixture.renormalise,
+            bias=self.bias,
+            groups=mixture.groups,
+            groups_kept=mixture.groups_kept,
+            group_top=mixture.group_top,
+            scale=mixture.scale,
+        )
+        return found

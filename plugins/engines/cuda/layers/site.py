@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Site",)
+__all__ = ("Cut", "DispatcherName", "Site")
+
+DispatcherName = Literal["auto", "gathered", "exchanged", "deep_ep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The part of a checkpoint's tensor that one rank holds."""
+
+    dim: int
+    start: int
+    length: int
+    of: int
+    """The tensor's whole size in `dim`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +45,17 @@ class Site:
     """fp8 weights stay as they are in memory, and are multiplied by `ops.fp8_matmul`."""
     places: dict[str, Tensor] = field(default_factory=dict)
     """A checkpoint tensor's name -> the (part of a) weight it goes to, in the wanted shape."""
+    cuts: dict[str, Cut] = field(default_factory=dict)
+    """Of `places` that take a part of their tensor."""
+    doubles: dict[str, list[Tensor]] = field(default_factory=dict)
+    """A checkpoint tensor's name -> further places for the same."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Tensors that the network has, and other ranks hold."""
+    mesh: Mesh = SOLE
+    dispatcher: DispatcherName = "auto"
+    """How rows reach experts of other ranks."""
+    redundant: int = 0
+    """Places for experts beyond one for each, in all ranks."""
 
     def weight(self, name: str, *shape: int) -> Tensor:
         """Memory for one tensor."""

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ("Activation", "KvGroup", "Mixture", "ModelConfig", "Quantisation", "Rope")
+__all__ = ("Activation", "KvGroup", "Mixture", "Mla", "ModelConfig", "Quantisation", "Rope")
 
-Activation = Literal["silu", "gelu_tanh"]
+Activation = Literal["silu", "gelu_tanh", "swiglu_clamped"]
 
 
 class Rope(Struct, frozen=True):
@@ -52,6 +52,36 @@ class Mixture(Struct, frozen=True):
     """Those that have experts; the others have one MLP of ModelConfig's `intermediate`."""
     renormalise: bool = True
     """A token's weights are divided by their sum."""
+    scoring: Literal["softmax", "sigmoid"] = "softmax"
+    """Of the router's logits."""
+    bias: bool = False
+    """Experts are ranked by score + a bias of their own, which does not weigh (DeepSeek-V3)."""
+    groups: int = 1
+    """Equal runs of experts, of which `groups_kept` are looked at."""
+    groups_kept: int = 1
+    group_top: int = 2
+    """A group is as good as the sum of so many of its best."""
+    scale: float = 1.0
+    """Multiplies the weights."""
+    shared: int = 0
+    """Intermediate size of the MLP that every token takes beside its experts; 0: none."""
+    router_bias: bool = False
+    expert_bias: bool = False
+    """Experts' linear layers have biases (gpt-oss)."""
+
+
+class Mla(Struct, frozen=True):
+    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, 2.1): keys and values of a token
+    are made from `kv_rank` numbers, and one rotated key serves all heads."""
+
+    q_rank: int
+    """Queries are made from so many numbers; 0: from the hidden state itself."""
+    kv_rank: int
+    nope_dim: int
+    """Of a head's query and key, what is not rotated."""
+    rope_dim: int
+    value_dim: int
+    """Of a head's value."""
 
 
 class KvGroup(Struct, frozen=True):
@@ -105,6 +135,19 @@ class ModelConfig(Struct, frozen=True):
     quantisation: Quantisation | None = None
     mixture: Mixture | None = None
     """None: every layer has one MLP."""
+    mla: Mla | None = None
+    """None: keys and values are kept as they are."""
+    sinks: bool = False
+    """Every head has a logit that takes part in the softmax and has no value (gpt-oss)."""
+
+    def kv_widths(self, slices: int = 1) -> tuple[int, int]:
+        """Numbers of k and of v that one rank keeps of a token in one layer, where the heads are
+        cut so many ways. A head that there are too few of is kept by several; what MLA keeps is
+        kept by all."""
+        if self.mla is not None:
+            return self.mla.kv_rank + self.mla.rope_dim, 0
+        width = max(self.kv_heads // slices, 1) * self.head_dim
+        return width, width
 
     @property
     def groups(self) -> tuple[KvGroup, ...]:
