@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ __all__ = (
     "CONTENT_TYPE",
     "decode_json",
     "decode_msgpack",
+    "decoder",
     "encode_json",
     "encode_msgpack",
 )
@@ -66,3 +67,8 @@ def decode_msgpack(data: bytes, kind: type[T]) -> T:
 def decode_json(data: bytes, kind: type[T]) -> T:
     """Raises msgspec.DecodeError or msgspec.ValidationError."""
     return msgspec.json.decode(data, type=kind, dec_hook=_read)
+
+
+def decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """For whoever decodes many of one kind, which may be a union: it raises as `decode_msgpack`."""
+    return msgspec.msgpack.Decoder(kind, dec_hook=_read)

@@ -28,6 +28,7 @@ ALLOWED = {
     "byte_text",
     # tools for any engine
     *("figures", "job_check", "job_log", "outlet", "progress", "threaded_engine", "waits"),
+    *("cost.layout", "token_codec"),
     *("gguf_config", "gguf_header"),
     # tools for whatever has a connection
     *("breaker", "resolve", "secrets"),

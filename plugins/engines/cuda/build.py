@@ -6,7 +6,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,7 +14,7 @@ from tokenwire.core import blocks
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.threaded_engine import ThreadedEngine
+from tokenwire.core.threaded_engine import ThreadedEngine, Worker
 from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard, KvLayout
 from tokenwire.plugins.engines.cuda import preflight
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
@@ -27,16 +27,36 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.config import ModelConfig
     from tokenwire.plugins.engines.cuda.sizes import Shape
 
-__all__ = ("assemble", "build", "choose_ops")
+__all__ = ("Built", "assemble", "build", "build_here", "choose_ops", "revision_of", "weights_of")
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 LAYOUT = "layout:1"
 """Of KV blocks in memory: part of what their hashes commit to."""
 
 
+class Built(NamedTuple):
+    """What a model's loop needs around it."""
+
+    worker: Worker
+    card: EngineCard
+    slots: int
+    """Sequences that run together."""
+
+
 def build(settings: CudaSettings, services: Services) -> Engine:
     """Raises ConfigError: something is missing on this machine, or in the checkpoint, or the
     settings cannot go together. Takes as long as the weights take to load."""
+    if not settings.is_alone:
+        from tokenwire.plugins.engines.cuda.parallel.front import build_groups
+
+        return build_groups(settings, services)
+    built = build_here(settings, services)
+    return ThreadedEngine(built.worker, built.card, built.slots + settings.max_waiting, "cuda")
+
+
+def build_here(settings: CudaSettings, services: Services, *, revision: str = "") -> Built:
+    """A model on one device of this process. `revision`: of the weights; "": found out.
+    Raises as `build` does."""
     machine = preflight.look(settings.device)
     device = preflight.pick_device(settings.device, machine)
     preflight.check(device, machine)
@@ -48,12 +68,13 @@ def build(settings: CudaSettings, services: Services) -> Engine:
     from tokenwire.plugins.engines.cuda.shortage import reserving
     from tokenwire.plugins.engines.cuda.sizes import shape
 
-    path = _path(settings, services)
+    path = weights_of(settings, services)
+    revision = revision or revision_of(path)
     if settings.task == "embed":
         from tokenwire.plugins.engines.cuda.embedding_build import build_embedding
 
         return build_embedding(
-            settings, services, path, device=device, machine=machine, revision=_revision(path)
+            settings, services, path, device=device, machine=machine, revision=revision
         )
     config = load_config(path)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
@@ -76,13 +97,13 @@ def build(settings: CudaSettings, services: Services) -> Engine:
             progress=progress,
             positions=found.max_model_len,
         )
-    return assemble(settings, services, loaded, found, revision=_revision(path))
+    return assemble(settings, services, loaded, found, revision=revision)
 
 
 def assemble(
     settings: CudaSettings, services: Services, loaded: Loaded, found: Shape, *, revision: str = ""
-) -> Engine:
-    """The engine of a model that is loaded already."""
+) -> Built:
+    """The loop of a model that is loaded already."""
     import torch
 
     from tokenwire.plugins.engines.cuda import about, memory, sizes
@@ -180,7 +201,7 @@ def assemble(
         trace=None if settings.trace is None else Trace(settings.trace),
     )
     LOG.info("ready %s", about.line(facts))
-    return ThreadedEngine(worker, card, found.max_batch_size + settings.max_waiting, "cuda")
+    return Built(worker, card, found.max_batch_size)
 
 
 def _on_off(is_on: bool) -> str:
@@ -225,7 +246,8 @@ def make_card(
     )
 
 
-def _path(settings: CudaSettings, services: Services) -> Path:
+def weights_of(settings: CudaSettings, services: Services) -> Path:
+    """Where they are. Raises ConfigError where nobody says."""
     if settings.path is not None:
         return Path(settings.path)
     if services.checkpoint is None:
@@ -273,7 +295,7 @@ def choose_ops(
         raise ConfigError(f"engine cuda: {error}") from error
 
 
-def _revision(path: Path) -> str:
+def revision_of(path: Path) -> str:
     """Of the weights, without reading them: a digest of names, sizes and times of their files."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
     told = [

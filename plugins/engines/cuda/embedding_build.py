@@ -1,4 +1,4 @@
-"""Builds the engine of `task: embed`: loads the embedder, makes its card and its loop."""
+"""Builds what `task: embed` runs: loads the embedder, makes its card and its loop."""
 
 from __future__ import annotations
 
@@ -12,14 +12,13 @@ import torch
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
-from tokenwire.core.ports.engine import Engine
-from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.core.tokens import Adapter, EngineCard
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.ops import Ops
 from tokenwire.plugins.engines.cuda import preflight
 from tokenwire.plugins.engines.cuda.about import About, line
 from tokenwire.plugins.engines.cuda.alive import is_alive
+from tokenwire.plugins.engines.cuda.build import Built, choose_ops
 from tokenwire.plugins.engines.cuda.embedding_queue import EmbeddingQueue
 from tokenwire.plugins.engines.cuda.embedding_worker import EmbeddingWorker, Vector
 from tokenwire.plugins.engines.cuda.layers.packed import pack
@@ -51,7 +50,7 @@ def build_embedding(
     device: str,
     machine: preflight.Machine,
     revision: str,
-) -> Engine:
+) -> Built:
     """Raises ConfigError as `build` does."""
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)
@@ -97,7 +96,7 @@ def build_embedding(
         adapters=tuple(settings.adapters),
         about=facts,
     )
-    return ThreadedEngine(worker, card, texts + settings.max_waiting, "cuda")
+    return Built(worker, card, texts)
 
 
 def make_card(
@@ -138,8 +137,6 @@ def _ops(
     if _is_encoder(path):
         kind = dtype or torch.float32
         return Ops.choose(Signature(device=place, capability=machine.capability, dtype=kind))
-    from tokenwire.plugins.engines.cuda.build import choose_ops
-
     config = load_config(path)
     return choose_ops(settings, config, device, dtype or getattr(torch, config.dtype), machine)
 
