@@ -7,6 +7,8 @@ last in rank gives way and computes its KV again later; in such a step nobody is
 Steps may overlap: `schedule` may be called before the step before has been retired. Every row of a
 plan must be retired, in the order of the plans. Blocks that a step in flight uses are not handed
 out before it has retired.
+
+Argues its length: what may happen to a sequence between two steps is one state, read in one place.
 """
 
 from __future__ import annotations
@@ -79,6 +81,17 @@ class Scheduler:
     def waiting(self) -> int:
         """Sequences that wait or are parked."""
         return len(self._board.waiting) + len(self._board.parked)
+
+    @property
+    def decoding(self) -> int:
+        """Running sequences that lack no more than their last token."""
+        return sum(seq.target - seq.computed <= 1 for seq in self._board.running.items)
+
+    @property
+    def has_prefill(self) -> bool:
+        """A prompt could begin, or go on, in the next step, as far as blocks last."""
+        has_place = self.running < self.limits.max_batch_size
+        return self.decoding < self.running or (has_place and bool(self._board.waiting.items))
 
     @property
     def is_idle(self) -> bool:
@@ -172,20 +185,16 @@ class Scheduler:
                 found.append(seq)
         return tuple(found)
 
-    def schedule(self, now: float) -> Plan:
-        """The next step, which counts as in flight from here on. Its rows may be none."""
+    def schedule(self, now: float, prefills: bool = True) -> Plan:
+        """The next step, which counts as in flight from here on. Its rows may be none. `prefills`
+        False: it has rows of those alone that only lack their last token; prompts wait, and nobody
+        is admitted."""
         self.kv.tick(now)
         self.forecast.decay()
         step = Step(self.limits.max_batch_tokens, self._chunk)
-        for seq in self._decode(step):
-            if step.left < 1:
-                break
-            if seq.state is State.RUNNING:
-                end = step.end_of(seq, seq.computed)
-                if self._board.has_room(step, seq, end):
-                    step.advance(seq, end)
-        if not step.preempted and self._board.waiting.items:
-            self._admission.admit(step)
+        unfinished = self._decode(step)
+        if prefills:
+            self._prefill(step, unfinished)
         self._steps += 1
         return step.plan(self._steps)
 
@@ -249,6 +258,18 @@ class Scheduler:
             seq.pending += 1
             ones.append(Row(seq, seq.epoch, start, 1, (), True))
         return prefills
+
+    def _prefill(self, step: Step, unfinished: list[Sequence]) -> None:
+        """Rows of those in their prompt, then of those that wait."""
+        for seq in unfinished:
+            if step.left < 1:
+                break
+            if seq.state is State.RUNNING:
+                end = step.end_of(seq, seq.computed)
+                if self._board.has_room(step, seq, end):
+                    step.advance(seq, end)
+        if not step.preempted and self._board.waiting.items:
+            self._admission.admit(step)
 
     def _draft(self, step: Step, seq: Sequence) -> None:
         """A row that checks drafts: as many as budget, length and free blocks allow."""
