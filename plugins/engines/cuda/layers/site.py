@@ -63,5 +63,15 @@ class Site:
         self.places[name] = tensor
         return tensor
 
+    def put(self, name: str, place: Tensor, cut: Cut | None = None) -> None:
+        """`place` takes the checkpoint's tensor, or the part of it that `cut` says; a name's second
+        place and those after it take the same part as the first."""
+        if name in self.places:
+            self.doubles.setdefault(name, []).append(place)
+            return
+        self.places[name] = place
+        if cut is not None:
+            self.cuts[name] = cut
+
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, device=self.device, dtype=dtype or self.dtype)

@@ -1,8 +1,8 @@
-"""Copies a source's tensors to their places in a network, several at a time."""
+"""Copies a source's tensors, or a rank's part of them, to their places in a network."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import TypeAlias
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.layers.site import Cut
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 
 __all__ = ("Progress", "fill")
@@ -20,6 +21,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 SCALE = "_scale_inv"
 FLOAT8 = ("F8_E4M3",)
+WHOLE: Mapping[str, Cut] = {}
+ONCE: Mapping[str, Sequence[Tensor]] = {}
 INTEGERS = ("I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL")
 """Codes of a quantisation whose scales are elsewhere: as numbers they would be noise."""
 
@@ -28,28 +31,34 @@ def fill(
     places: Mapping[str, Tensor],
     source: Source,
     *,
-    optional: frozenset[str] = frozenset(),
+    cuts: Mapping[str, Cut] = WHOLE,
+    doubles: Mapping[str, Sequence[Tensor]] = ONCE,
+    elsewhere: Set[str] = frozenset(),
+    optional: Set[str] = frozenset(),
     block: tuple[int, int] | None = None,
     threads: int = 4,
     progress: Progress | None = None,
 ) -> int:
     """Fills every place; returns the bytes read. Casts to the place's dtype while it copies.
 
+    `cuts`, `doubles`, `elsewhere`: as a Site's.
     `optional`: names that the source may have and the network has no place for (a tied head).
     `block`: an fp8 weight whose place is not fp8 is multiplied by its scales, one a block.
     Raises ConfigError for a tensor that is missing, unknown or of another shape.
     """
-    _check(places, source, optional)
+    _check(places, source, cuts, elsewhere, optional)
     names = sorted(places, key=lambda name: _order(source.entries[name]))
-    total = sum(source.entries[name].bytes for name in names)
+    total = sum(source.entries[name].bytes_of(cuts.get(name)) for name in names)
     lock, done = Lock(), 0
 
     def copy(name: str) -> None:
         nonlocal done
         with torch.inference_mode():
-            places[name].copy_(_values(name, places[name], source, block))
+            values = _values(name, places[name], source, cuts.get(name), block)
+            for place in (places[name], *doubles.get(name, ())):
+                place.copy_(values)
         with lock:
-            done += source.entries[name].bytes
+            done += source.entries[name].bytes_of(cuts.get(name))
             if progress is not None:
                 progress(done, total)
 
@@ -64,29 +73,37 @@ def _order(entry: Entry) -> tuple[str, str]:
     return entry.file, entry.key
 
 
-def _check(places: Mapping[str, Tensor], source: Source, optional: frozenset[str]) -> None:
+def _check(
+    places: Mapping[str, Tensor],
+    source: Source,
+    cuts: Mapping[str, Cut],
+    elsewhere: Set[str],
+    optional: Set[str],
+) -> None:
     entries = source.entries
     files = ", ".join(sorted({entry.file for entry in entries.values()}))
     missing = sorted(set(places) - set(entries))
     if missing:
         raise ConfigError(
             f"{files}: wanted the tensor {missing[0]!r} of shape "
-            f"{list(places[missing[0]].shape)}, and it is not there "
+            f"{_whole(places[missing[0]], cuts.get(missing[0]))}, and it is not there "
             f"({len(missing)} of {len(places)} are missing): "
             "config.json describes another model, or the checkpoint is not whole"
         )
     for name, entry in entries.items():
         place = places.get(name)
         if place is None:
-            if name in optional or _is_scale(name, places, entries):
+            known = name in optional or name in elsewhere
+            if known or _is_scale(name, {*places, *elsewhere}, entries):
                 continue
             raise ConfigError(
                 f"{entry.file}: tensor {entry.key!r} of shape {list(entry.shape)} is unknown: "
                 "wanted none of that name; config.json describes another model"
             )
-        if tuple(place.shape) != entry.shape:
+        if _whole(place, cuts.get(name)) != list(entry.shape):
             raise ConfigError(
-                f"{entry.file}: tensor {entry.key!r}: wanted the shape {list(place.shape)}, "
+                f"{entry.file}: tensor {entry.key!r}: wanted the shape "
+                f"{_whole(place, cuts.get(name))}, "
                 f"got {list(entry.shape)}: config.json describes another model"
             )
         if entry.kind in INTEGERS:
@@ -101,14 +118,26 @@ def _check(places: Mapping[str, Tensor], source: Source, optional: frozenset[str
             )
 
 
-def _is_scale(name: str, places: Mapping[str, Tensor], entries: Mapping[str, Entry]) -> bool:
-    """Of a weight that is multiplied by its scales here."""
+def _whole(place: Tensor, cut: Cut | None) -> list[int]:
+    """The shape of the checkpoint's tensor."""
+    shape = list(place.shape)
+    if cut is not None:
+        shape[cut.dim] = cut.of
+    return shape
+
+
+def _is_scale(name: str, known: Set[str], entries: Mapping[str, Entry]) -> bool:
+    """Of a weight that is multiplied by its scales when it is loaded."""
     weight = name.removesuffix(SCALE)
-    return name != weight and weight in places and entries[weight].kind in FLOAT8
+    return (
+        name != weight and weight in known and weight in entries and entries[weight].kind in FLOAT8
+    )
 
 
-def _values(name: str, place: Tensor, source: Source, block: tuple[int, int] | None) -> Tensor:
-    values = source.read(name)
+def _values(
+    name: str, place: Tensor, source: Source, cut: Cut | None, block: tuple[int, int] | None
+) -> Tensor:
+    values = source.read(name, cut)
     if source.entries[name].kind not in FLOAT8 or place.dtype == torch.float8_e4m3fn:
         return values
     scale = f"{name}{SCALE}"
@@ -118,20 +147,37 @@ def _values(name: str, place: Tensor, source: Source, block: tuple[int, int] | N
             f"{entry.file}: tensor {entry.key!r} is {entry.kind}: wanted {scale!r} beside it and "
             "a weight_block_size in config.json's quantization_config, and one is not there"
         )
-    return _times_scales(entry, values, source.read(scale).float(), block)
-
-
-def _times_scales(entry: Entry, values: Tensor, scales: Tensor, block: tuple[int, int]) -> Tensor:
-    """values [N, K], and scales [ceil(N / rows), ceil(K / columns)] -> [N, K] float32."""
-    rows, columns = values.shape
-    wanted = [-(-rows // block[0]), -(-columns // block[1])]
-    if list(scales.shape) != wanted:
+    wanted = [-(-size // each) for size, each in zip(entry.shape, block, strict=True)]
+    found = source.entries[scale].shape
+    if list(found) != wanted:
         raise ConfigError(
-            f"{entry.file}: tensor {entry.key}{SCALE}: wanted the shape {wanted}, "
-            f"got {list(scales.shape)}"
+            f"{entry.file}: tensor {entry.key}{SCALE}: wanted the shape {wanted}, got {list(found)}"
         )
-    wide = scales.repeat_interleave(block[1], dim=1)[:, :columns]
+    firsts = [0, 0]
+    if cut is not None:
+        firsts[cut.dim] = cut.start
+    scales = source.read(scale, None if cut is None else _of_blocks(cut, block[cut.dim]))
+    return _times_scales(values, scales.float(), block, firsts)
+
+
+def _of_blocks(cut: Cut, size: int) -> Cut:
+    """The scales of the blocks that a cut reaches into."""
+    first, end = cut.start // size, -(-(cut.start + cut.length) // size)
+    return Cut(cut.dim, first, end - first, -(-cut.of // size))
+
+
+def _times_scales(
+    values: Tensor, scales: Tensor, block: tuple[int, int], firsts: Sequence[int]
+) -> Tensor:
+    """values [N, K] of a weight from row firsts[0] and column firsts[1] on, and the scales of the
+    blocks that they are in -> [N, K] float32."""
+    (rows, columns), ahead = (
+        values.shape,
+        [first % size for first, size in zip(firsts, block, strict=True)],
+    )
+    wide = scales.repeat_interleave(block[1], dim=1)[:, ahead[1] : ahead[1] + columns]
     found = values.float()
-    for index in range(wanted[0]):
-        found[index * block[0] : (index + 1) * block[0]] *= wide[index]
+    for index in range(len(wide)):
+        start = index * block[0] - ahead[0]
+        found[max(start, 0) : min(start + block[0], rows)] *= wide[index]
     return found

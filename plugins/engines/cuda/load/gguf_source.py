@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.gguf_config import config_fields
+from tokenwire.plugins.engines.cuda.layers.site import Cut
 from tokenwire.plugins.engines.cuda.load.dequantise import BLOCKS, dequantised
 from tokenwire.plugins.engines.cuda.load.gguf_file import GgufFile
 from tokenwire.plugins.engines.cuda.load.gguf_names import tensor_names
@@ -68,13 +69,14 @@ class GgufSource(Source):
     def entries(self) -> Mapping[str, Entry]:
         return self._entries
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str, cut: Cut | None = None) -> Tensor:
+        """Of a part, the whole is read: blocks and pairs of rows may lie across its edges."""
         entry = self._entries[name]
         values = _values(self._mapped.raw(self._tensors[name]), entry)
         if self._permuted and (QUERY in name or KEY in name):
             heads = self.config.heads if QUERY in name else self.config.kv_heads
             values = _unpermuted(values, heads)
-        return values
+        return values if cut is None else values.narrow(cut.dim, cut.start, cut.length)
 
 
 def _want_package(file: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.layers.site import DispatcherName
 from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
 from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
@@ -19,6 +20,7 @@ from tokenwire.plugins.engines.cuda.load.source import Source
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import read_config
+from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -57,12 +59,17 @@ def load(
     positions: int | None = None,
     threads: int | None = None,
     with_head: bool = True,
+    mesh: Mesh = SOLE,
+    dispatcher: DispatcherName = "auto",
+    redundant: int = 0,
 ) -> Loaded:
     """`path`: a folder with config.json and *.safetensors, or with one .gguf; or a .gguf file.
     `dtype` None: the checkpoint's. `positions`: how many a sequence may have; None: as many as the
-    model was made for. `with_head` False: for embedding alone.
+    model was made for. `with_head` False: for embedding alone. `mesh`: of several ranks each loads
+    its part; `dispatcher` and `redundant` are as a Site's.
 
-    Raises ConfigError that names file, tensor, what was wanted and what came.
+    Raises ConfigError that names file, tensor, what was wanted and what came, or what of the model
+    cannot be cut.
     """
     started = time.monotonic()
     config, source = _open(path)
@@ -75,12 +82,18 @@ def load(
         positions=positions,
         with_head=with_head,
         keeps_fp8=_keeps_fp8(quantisation, torch.device(device)),
+        mesh=mesh,
+        dispatcher=dispatcher,
+        redundant=redundant,
     )
     headless = config.tie or not with_head
     optional = frozenset({"lm_head.weight"}) if headless else frozenset[str]()
     fill(
         model.places,
         source,
+        cuts=model.site.cuts,
+        doubles=model.site.doubles,
+        elsewhere=model.site.elsewhere,
         optional=optional,
         block=config.quantisation.block if config.quantisation else None,
         threads=threads or min(8, os.cpu_count() or 1),
@@ -88,13 +101,15 @@ def load(
     )
     seconds = time.monotonic() - started
     LOG.info(
-        "loaded %s in %.1f s (%.2f GB/s): %s, %s on %s",
+        "loaded %s in %.1f s (%.2f GB/s): %s, %s on %s, rank %d of %s",
         path.name,
         seconds,
         model.weight_bytes / 1e9 / max(seconds, 1e-9),
         config.family,
         str(kind).removeprefix("torch."),
         device,
+        mesh.rank,
+        mesh.layout.name,
     )
     return Loaded(model, config, model.weight_bytes, seconds)
 

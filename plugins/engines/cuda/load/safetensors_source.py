@@ -14,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.layers.site import Cut
 from tokenwire.plugins.engines.cuda.load.names import checkpoint_name
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 
@@ -43,10 +44,16 @@ class SafetensorsSource(Source):
     def entries(self) -> Mapping[str, Entry]:
         return self._entries
 
-    def read(self, name: str) -> Tensor:
+    def read(self, name: str, cut: Cut | None = None) -> Tensor:
+        """Of a part, no other bytes are read from the file."""
         entry = self._entries[name]
         try:
-            tensor: Tensor = self._handle(entry.file).get_tensor(entry.key)
+            handle = self._handle(entry.file)
+            tensor: Tensor = (
+                handle.get_tensor(entry.key)
+                if cut is None
+                else handle.get_slice(entry.key)[_index(cut)]
+            )
         except (SafetensorError, OSError) as error:
             raise ConfigError(f"{entry.file}: tensor {entry.key!r}: {error}") from error
         return tensor
@@ -79,6 +86,10 @@ class SafetensorsSource(Source):
             name = self._rename(key)
             if name is not None:
                 self._entries[name] = Entry(str(file), shape, kind, size, key)
+
+
+def _index(cut: Cut) -> tuple[slice, ...]:
+    return (*(slice(None),) * cut.dim, slice(cut.start, cut.start + cut.length))
 
 
 def _files(folder: Path) -> list[Path]:

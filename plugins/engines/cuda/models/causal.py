@@ -19,8 +19,9 @@ from tokenwire.plugins.engines.cuda.layers.lora import Lora, gate_of
 from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
-from tokenwire.plugins.engines.cuda.layers.site import Site
+from tokenwire.plugins.engines.cuda.layers.site import DispatcherName, Site
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -42,9 +43,13 @@ class CausalModel:
         positions: int | None = None,
         with_head: bool = True,
         keeps_fp8: bool = False,
+        mesh: Mesh = SOLE,
+        dispatcher: DispatcherName = "auto",
+        redundant: int = 0,
     ) -> None:
         """`positions`: how many a sequence may have; None: the model's context length.
-        `with_head` False: an embedder's, which has no logits. `keeps_fp8`: fp8 weights stay so."""
+        `with_head` False: an embedder's, which has no logits. `keeps_fp8`: fp8 weights stay so.
+        `mesh`, `dispatcher`, `redundant`: as a Site's."""
         self.config = config
         self.ops = ops
         self.device = torch.device(device)
@@ -53,7 +58,17 @@ class CausalModel:
         self.product = choose_product(self.device, dtype)
         # Why so: the scale is rounded to the weights' dtype, as it was in training.
         self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
-        site = Site(config, ops, self.device, dtype, keeps_fp8)
+        site = Site(
+            config,
+            ops,
+            self.device,
+            dtype,
+            keeps_fp8,
+            mesh=mesh,
+            dispatcher=dispatcher,
+            redundant=redundant,
+        )
+        self.site = site
         self.embedding = site.weight("model.embed_tokens.weight", config.vocab_size, config.hidden)
         self.blocks = tuple(
             Block(site, f"model.layers.{layer}", layer) for layer in range(config.layers)
@@ -69,7 +84,8 @@ class CausalModel:
 
     @property
     def weight_bytes(self) -> int:
-        return sum(place.numel() * place.element_size() for place in self.places.values())
+        further = [place for places in self.site.doubles.values() for place in places]
+        return sum(place.nbytes for place in (*self.places.values(), *further))
 
     def settle(self) -> None:
         """To be called once, when all weights are filled: lays those that are multiplied by out as
