@@ -23,6 +23,7 @@ FOLDERS = (
     "rope",
     "silu_mul",
     "gelu_mul",
+    "swiglu_clamped",
     "kv_write",
     "attention",
     "mla",
@@ -57,6 +58,7 @@ class Ops:
     rope: Callable[..., tuple[Tensor, Tensor]]
     silu_mul: Callable[..., Tensor]
     gelu_mul: Callable[..., Tensor]
+    swiglu_clamped: Callable[..., Tensor]
     kv_write: Callable[..., None]
     attention_prefill: Callable[..., Tensor]
     attention_decode: Callable[..., Tensor]

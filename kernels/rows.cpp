@@ -124,12 +124,22 @@ void turns(T* q, T* k, const int64_t* positions, const float* table, int64_t tok
 }
 
 struct Silu {
-  float operator()(float x) const { return x * sigmoid(x); }
+  float operator()(float x, float up) const { return x * sigmoid(x) * up; }
 };
 
 struct Gelu {  // (1 + tanh(z)) / 2 is sigmoid(2z)
-  float operator()(float x) const {
-    return x * sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x));
+  float operator()(float x, float up) const {
+    return x * sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x)) * up;
+  }
+};
+
+struct Clamped {
+  float alpha, limit;
+  float operator()(float x, float up) const {
+    x = x > limit ? limit : x;
+    up = up > limit ? limit : up;
+    up = up < -limit ? -limit : up;
+    return (up + 1.0f) * x * sigmoid(alpha * x);
   }
 };
 
@@ -140,7 +150,7 @@ void gates(const T* x, T* y, int64_t rows, int64_t stride, int64_t width, int th
     const T* gate = x + r * stride;
     T* to = y + r * width;
     for (int64_t i = 0; i < width; ++i)
-      narrow(act(widen(gate[i])) * widen(gate[width + i]), to + i);
+      narrow(act(widen(gate[i]), widen(gate[width + i])), to + i);
   }
 }
 
@@ -194,6 +204,13 @@ void gelu_mul_rows(int32_t kind, const void* x, void* y, int64_t rows, int64_t s
                    int64_t width, int32_t threads) {
   BY_KIND(gates((const float*)x, (float*)y, rows, stride, width, threads, Gelu()),
           gates((const Half*)x, (Half*)y, rows, stride, width, threads, Gelu()))
+}
+
+void swiglu_clamped_rows(int32_t kind, const void* x, void* y, int64_t rows, int64_t stride,
+                         int64_t width, int32_t threads, float alpha, float limit) {
+  const Clamped act{alpha, limit};
+  BY_KIND(gates((const float*)x, (float*)y, rows, stride, width, threads, act),
+          gates((const Half*)x, (Half*)y, rows, stride, width, threads, act))
 }
 
 // Copies of heads; `size` is the bytes of a head, strides count bytes here.

@@ -25,6 +25,7 @@ __all__ = (
     "rope",
     "rows_reason",
     "silu_mul",
+    "swiglu_clamped",
 )
 
 SOURCE = Path(__file__).with_name("rows.cpp")
@@ -87,6 +88,10 @@ def gelu_mul(x: Tensor) -> Tensor:
     return _gated(x, _functions().gelu_mul_rows)
 
 
+def swiglu_clamped(x: Tensor, alpha: float = 1.702, limit: float = 7.0) -> Tensor:
+    return _gated(x, _functions().swiglu_clamped_rows, alpha, limit)
+
+
 def kv_write(
     k: Tensor,
     v: Tensor,
@@ -108,11 +113,13 @@ def kv_write(
     )  # fmt: skip
 
 
-def _gated(x: Tensor, function: Any) -> Tensor:
+def _gated(x: Tensor, function: Any, *constants: float) -> Tensor:
     rows, width = x.shape[0], x.shape[1] // 2
     y = torch.empty((rows, width), dtype=x.dtype)
-    threads = torch.get_num_threads()
-    function(KINDS[x.dtype], x.data_ptr(), y.data_ptr(), rows, x.stride(0), width, threads)
+    function(
+        KINDS[x.dtype], x.data_ptr(), y.data_ptr(), rows, x.stride(0), width,
+        torch.get_num_threads(), *constants,
+    )  # fmt: skip
     return y
 
 
@@ -133,6 +140,7 @@ def _functions() -> ctypes.CDLL:
         "rope_rows": [KIND, *[ADDRESS] * 4, *[WHOLE] * 9, KIND],
         "silu_mul_rows": gated,
         "gelu_mul_rows": gated,
+        "swiglu_clamped_rows": [*gated, REAL, REAL],
         "kv_write_rows": [*[ADDRESS] * 5, *[WHOLE] * 11],
     }
     for name, arguments in takes.items():

@@ -15,6 +15,7 @@ from tokenwire.kernels.kv_write.reference import kv_write  # noqa: E402
 from tokenwire.kernels.rms_norm.reference import add_rms_norm, rms_norm  # noqa: E402
 from tokenwire.kernels.rope.reference import rope  # noqa: E402
 from tokenwire.kernels.silu_mul.reference import silu_mul  # noqa: E402
+from tokenwire.kernels.swiglu_clamped.reference import swiglu_clamped  # noqa: E402
 
 
 def near(got, wanted, *, atol=1e-5):
@@ -67,6 +68,9 @@ def test_gated_activations():
     inner = (2 / torch.pi) ** 0.5 * (gate + 0.044715 * gate**3)
     wanted = gate / 2 * (1 + torch.tanh(inner)) * up
     near(gelu_mul(x), wanted)
+    low, held = torch.minimum(gate, gate.new_tensor(0.7)), up.clamp(-0.7, 0.7)
+    near(swiglu_clamped(x, 1.5, 0.7), (held + 1) * low / (1 + torch.exp(-1.5 * low)))
+    near(swiglu_clamped(x * 9), swiglu_clamped(x * 9, 1.702, 7.0))
 
 
 def test_kv_write_writes_the_slots_and_no_other():

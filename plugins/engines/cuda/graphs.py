@@ -30,6 +30,7 @@ CAPTURED = (
     "rope",
     "silu_mul",
     "gelu_mul",
+    "swiglu_clamped",
     "kv_write",
     "attention_decode",
     "fp8_matmul",
