@@ -28,7 +28,10 @@ ALLOWED = {
     "byte_text",
     # tools for any engine
     *("figures", "job_check", "job_log", "outlet", "progress", "threaded_engine", "waits"),
-    *("cost.layout", "token_codec"),
+    "token_codec",
+    # what layouts cost, and which are judged well
+    *("cost.exchange", "cost.gpus", "cost.layout", "cost.links", "cost.shape"),
+    *("planning.request", "planning.verdicts"),
     *("gguf_config", "gguf_header"),
     # tools for whatever has a connection
     *("breaker", "resolve", "secrets"),

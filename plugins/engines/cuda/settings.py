@@ -47,6 +47,17 @@ class Rebalance(Struct, frozen=True, forbid_unknown_fields=True):
     """Of weights that a rank sends, or receives, during one step."""
 
 
+class Slo(Struct, frozen=True, forbid_unknown_fields=True):
+    """What users are promised. None: nothing."""
+
+    ttft_ms: Annotated[float, Meta(gt=0)] | None = None
+    """Until the first token."""
+    user_tokens_per_s: Annotated[float, Meta(gt=0)] | None = None
+    """Of one answer, once it runs. `wide_ep` judges by it; None: 20."""
+    requests_per_s: Annotated[float, Meta(gt=0)] | None = None
+    """That all groups together take."""
+
+
 class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """`{plugin = "cuda", ...}`, or a node file's top level."""
 
@@ -134,6 +145,10 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Of several machines: HOST:PORT on machine 0, which all of them reach."""
     start_timeout: Annotated[float, Meta(gt=0)] = 600.0
     """Seconds for which a group that starts may say nothing, before it has failed."""
+    slow_link_gb_s: Annotated[float, Meta(gt=0)] | None = None
+    """For tests: links between domains are measured as if they were so slow."""
+    slo: Slo | None = None
+    """What users are promised. None: nothing."""
 
     def __post_init__(self) -> None:
         self._check_layout()

@@ -1,0 +1,246 @@
+"""Wide expert parallelism: links measured among gloo ranks, one of them slowed, and what is made of
+them: go, refuse, warn, fall back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+pytest.importorskip("torch")
+
+import torch
+
+from tests.plugins.engines.cuda.parallel.ranks import run_ranks
+from tokenwire.core.cost.gpus import gpu_named
+from tokenwire.core.cost.known_shapes import shape_named
+from tokenwire.core.cost.layout import Layout
+from tokenwire.core.cost.links import Links, Pair
+from tokenwire.plugins.engines.cuda.models.config import Mixture, Mla, ModelConfig, Rope
+from tokenwire.plugins.engines.cuda.parallel.measure import measure
+from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
+from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
+from tokenwire.plugins.engines.cuda.parallel.slowed import SlowedExchange
+from tokenwire.plugins.engines.cuda.parallel.wide import Fallback, LayoutRefused, decide, judge
+from tokenwire.plugins.engines.cuda.settings import CudaSettings, Slo
+
+pytestmark = pytest.mark.torch
+
+CPU = torch.device("cpu")
+V3 = shape_named("deepseek-v3")
+TINY = ModelConfig(
+    family="qwen3_moe",
+    hidden=64,
+    intermediate=96,
+    layers=2,
+    heads=4,
+    kv_heads=2,
+    head_dim=16,
+    vocab_size=256,
+    context_length=512,
+    rms_eps=1e-6,
+    ropes=(Rope(16),),
+    rope_of_layer=(0, 0),
+    windows=(0, 0),
+    attention_scale=0.25,
+    mixture=Mixture(experts=16, top_k=4, intermediate=32, layers=(0, 1)),
+)
+
+
+def links(across: float, within: float | None = 450e9, domain: int = 8, ranks: int = 64) -> Links:
+    return Links(ranks, domain, 7392, "NCCL", within, across, None, 1e-5)
+
+
+# --- measured ------------------------------------------------------------------------------------
+
+
+def measured(mesh: Mesh, domain: int, slow: float | None) -> Links:
+    data = None if slow is None else SlowedExchange(mesh, domain, slow)
+    return measure(mesh, 4096, domain, CPU, data=data, budget_s=0.4)
+
+
+def test_every_rank_measures_the_same() -> None:
+    found = run_ranks("DEP_4", measured, 2, None)
+    assert found.count(found[0]) == 4
+    (one, *_) = found
+    assert one.within is not None
+    assert one.across is not None
+    assert one.within > 0 < one.across
+    assert one.sums is None
+    assert one.latency > 0
+    assert not one.pairs, "two domains are one pair"
+    first = {way: next(each for each in one.samples if each.way == way) for way in WAYS}
+    assert first["within"].sent == 4096, "a row to the one other of its domain"
+    assert first["across"].sent == 2 * 4096
+
+
+WAYS = ("within", "across")
+
+
+def test_a_slow_link_is_seen_where_it_is() -> None:
+    found = run_ranks("DEP_4", measured, 2, 2e6)[0]
+    assert found.across is not None
+    assert found.across < 2e6
+    assert found.within is not None
+    assert found.within > 2 * found.across
+
+
+def test_domains_are_of_ranks_and_parts_sum_within_one() -> None:
+    found = run_ranks("TP_2 x DEP_2", measured, 2, None)[0]
+    assert found.within is None, "a part fills its domain: nothing is exchanged within"
+    assert found.across is not None
+    assert found.sums is not None
+    assert found.sums > 0
+
+
+def test_each_two_of_many_domains() -> None:
+    found = run_ranks("DEP_4", measured, 1, None)[0]
+    assert {(each.first, each.second) for each in found.pairs} <= {
+        (a, b) for a in range(4) for b in range(a + 1, 4)
+    }
+    assert found.slowest in found.pairs
+
+
+def test_one_domain_has_no_other() -> None:
+    found = run_ranks("DEP_2", measured, 8, None)[0]
+    assert (found.across, found.pairs) == (None, ())
+
+
+# --- judged --------------------------------------------------------------------------------------
+
+
+def test_v3_over_a_slow_network_is_refused_and_the_mixed_layout_named() -> None:
+    found = judge(V3, Layout(1, 64), links(12.5e9), gpu=gpu_named("h200"), kv_dtype="fp8")
+    assert found.action == "refuse"
+    assert found.instead == Layout(2, 4)
+    assert found.reason.startswith(
+        "DEP_64 reaches beyond its domains of 8 and is held back: its exchange over 12.5 GB/s caps"
+    )
+    assert "Set parallel_strategy to TP_2 x DEP_4 with instance_count times 8" in found.reason
+    assert "an h200's" not in found.reason
+
+
+def test_what_stands_in_for_an_unknown_device_is_said() -> None:
+    assert "computing reckoned as an h200's" in judge(V3, Layout(1, 64), links(1e9)).reason
+
+
+def test_the_slowest_pair_is_named() -> None:
+    odd = replace(links(1e9), pairs=(Pair(0, 1, 2e9), Pair(0, 2, 1e9), Pair(1, 2, 2e9)))
+    assert "the slowest are domains 0 and 2, 1 GB/s" in judge(V3, Layout(1, 24), odd).reason
+
+
+@pytest.mark.parametrize("policy", ["warn", "fallback"])
+def test_other_policies_say_the_same(policy) -> None:
+    refused = judge(V3, Layout(1, 64), links(12.5e9))
+    found = judge(V3, Layout(1, 64), links(12.5e9), policy)
+    assert found == replace(refused, action=policy)
+
+
+def test_a_fallback_that_there_is_none_for_is_a_refusal() -> None:
+    """24 ranks do not make groups of 16, nor of what is best for so many."""
+    slow = links(1e8, domain=16, ranks=24)
+    assert judge(V3, Layout(1, 24), slow, "fallback", kv_dtype="fp8").action in {
+        "refuse",
+        "fallback",
+    }
+
+
+def test_the_promise_counts() -> None:
+    """Nobody is as fast as wide expert parallelism: where users must be, it is not refused."""
+    fast = judge(V3, Layout(1, 64), links(50e9), tokens_per_s=100.0)
+    assert (fast.action, judge(V3, Layout(1, 64), links(50e9)).action) == ("go", "go")
+    assert judge(V3, Layout(1, 64), links(12.5e9), tokens_per_s=130.0).action == "go"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4, 8]), st.floats(1e6, 1e12))
+def test_within_a_domain_nothing_is_judged(tensor: int, data: int, rate: float) -> None:
+    layout = Layout(tensor, data)
+    inside = links(rate, domain=layout.gpus, ranks=layout.gpus)
+    assert judge(shape_of(TINY), layout, inside).action == "go"
+
+
+def test_a_fast_network_is_no_reason() -> None:
+    assert judge(V3, Layout(1, 64), links(450e9)).action == "go"
+
+
+# --- the engine's configuration ------------------------------------------------------------------
+
+
+def test_a_config_and_the_known_shape_agree() -> None:
+    known = shape_named("qwen3-30b-a3b")
+    config = replace(
+        TINY,
+        hidden=2048,
+        layers=48,
+        heads=32,
+        kv_heads=4,
+        head_dim=128,
+        vocab_size=151936,
+        context_length=40960,
+        windows=(0,) * 48,
+        mixture=Mixture(experts=128, top_k=8, intermediate=768, layers=tuple(range(48))),
+    )
+    assert shape_of(config, known.name) == known
+
+
+def test_a_config_of_mla() -> None:
+    config = replace(
+        TINY,
+        layers=4,
+        windows=(0, 0, 0, 0),
+        mla=Mla(q_rank=24, kv_rank=32, nope_dim=16, rope_dim=8, value_dim=12),
+        mixture=replace(TINY.mixture, layers=(1, 2, 3), shared=48),
+    )
+    found = shape_of(config)
+    assert (found.dense_layers, found.moe_layers, found.dense_width) == (1, 3, 96)
+    assert found.moe.shared == 48
+    assert (found.attention.latent, found.attention.rope, found.attention.query_latent) == (
+        32,
+        8,
+        24,
+    )
+
+
+# --- decided at start ----------------------------------------------------------------------------
+
+SLOW = {"domain": 4, "slow_link_gb_s": 1e-3}
+
+
+def decided(mesh: Mesh, chosen: CudaSettings) -> Fallback | str | None:
+    try:
+        return decide(mesh, TINY, chosen, CPU)
+    except LayoutRefused as refused:
+        return str(refused)
+
+
+def test_a_slow_link_refuses_on_every_rank() -> None:
+    found = run_ranks("DEP_8", decided, CudaSettings(**SLOW))
+    assert len(set(found)) == 1
+    assert isinstance(found[0], str)
+    assert "TP_2 x DEP_2 with instance_count times 2" in found[0]
+    assert "measured over CPUs over gloo; computing reckoned as an h200's" in found[0]
+
+
+def test_a_slow_link_falls_back_on_every_rank() -> None:
+    chosen = CudaSettings(wide_ep="fallback", **SLOW)
+    found = run_ranks("DEP_8", decided, chosen)
+    assert found.count(found[0]) == 8
+    assert isinstance(found[0], Fallback)
+    assert (found[0].layout, found[0].groups) == ("TP_2 x DEP_2", 2)
+
+
+def test_a_warning_goes_on() -> None:
+    assert run_ranks("DEP_8", decided, CudaSettings(wide_ep="warn", **SLOW)) == [None] * 8
+
+
+def test_within_its_domain_a_group_measures_nothing() -> None:
+    found = run_ranks("DEP_2", decided, CudaSettings(domain=2, slow_link_gb_s=1e-9))
+    assert found == [None, None]
+
+
+def test_a_promise_is_heard() -> None:
+    """At a pace that no layout keeps over any link, nothing is better: it goes."""
+    chosen = CudaSettings(slo=Slo(user_tokens_per_s=1e9), **SLOW)
+    assert run_ranks("DEP_8", decided, chosen) == [None] * 8
