@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.config import (
@@ -16,6 +16,8 @@ from tokenwire.plugins.engines.cuda.models.document import Document
 
 __all__ = ("layer_windows", "mixture", "quantisation", "read_rope", "sizes")
 
+QuantisationMethod = Literal["fp8", "mxfp4"]
+MXFP4_BLOCK = (1, 32)
 FULL, SLIDING = "full_attention", "sliding_attention"
 ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
@@ -25,9 +27,9 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def sizes(document: Document) -> dict[str, Any]:
+def sizes(document: Document, method: QuantisationMethod = "fp8") -> dict[str, Any]:
     """The arguments of ModelConfig that every family names alike, `ropes` and `windows` (full)
-    among them."""
+    among them. `method`: how weights of this family may be quantised."""
     hidden = document.need("hidden_size", int)
     heads = document.need("num_attention_heads", int)
     head_dim = document.get("head_dim", int, hidden // heads)
@@ -50,7 +52,7 @@ def sizes(document: Document) -> dict[str, Any]:
         "activation": _activation(document),
         "eos_ids": document.ids("eos_token_id"),
         "dtype": document.get("dtype", str, document.get("torch_dtype", str, "float32")),
-        "quantisation": quantisation(document),
+        "quantisation": quantisation(document, method),
     }
 
 
@@ -162,12 +164,20 @@ def mixture(
     return Mixture(experts, top_k, intermediate, layers, renormalise)
 
 
-def quantisation(document: Document) -> Quantisation | None:
+def quantisation(document: Document, known: QuantisationMethod = "fp8") -> Quantisation | None:
     """None: weights are plain. Raises ConfigError for a kind that this engine does not know."""
     found = document.inner("quantization_config")
     if found is None:
         return None
+    skipped = found.get("modules_to_not_convert", tuple[str, ...], ())
     method = found.get("quant_method", str, "")
+    if known == "mxfp4":
+        if method != known:
+            raise ConfigError(
+                f"{found.where}: wanted no quantisation, or quant_method 'mxfp4'; got {method!r}: "
+                "take a checkpoint that is not quantised, or so quantised"
+            )
+        return Quantisation(MXFP4_BLOCK, skipped, known)
     block = found.get("weight_block_size", tuple[int, ...], ())
     if method != "fp8" or len(block) != 2:
         raise ConfigError(
@@ -175,5 +185,4 @@ def quantisation(document: Document) -> Quantisation | None:
             f"weight_block_size of two numbers; got {method!r} with {list(block)}: "
             "take a checkpoint that is not quantised, or so quantised"
         )
-    skipped = found.get("modules_to_not_convert", tuple[str, ...], ())
     return Quantisation((block[0], block[1]), skipped)

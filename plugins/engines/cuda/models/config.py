@@ -33,11 +33,14 @@ class Rope(Struct, frozen=True):
 
 
 class Quantisation(Struct, frozen=True):
-    """fp8 weights (e4m3) with one scale a block of [rows, columns]."""
+    """Weights of few bits with one scale a block of [rows, columns]."""
 
     block: tuple[int, int]
     skipped: tuple[str, ...] = ()
     """Modules, by their names in the checkpoint, that are not quantised."""
+    method: Literal["fp8", "mxfp4"] = "fp8"
+    """fp8: e4m3, scales of any float. mxfp4: e2m1, scales that are powers of two; dequantised
+    when it is loaded."""
 
 
 class Mixture(Struct, frozen=True):
@@ -68,6 +71,8 @@ class Mixture(Struct, frozen=True):
     router_bias: bool = False
     expert_bias: bool = False
     """Experts' linear layers have biases (gpt-oss)."""
+    stacked: bool = False
+    """A checkpoint has all experts of a layer in one tensor (gpt-oss)."""
 
 
 class Mla(Struct, frozen=True):
@@ -82,6 +87,8 @@ class Mla(Struct, frozen=True):
     rope_dim: int
     value_dim: int
     """Of a head's value."""
+    interleaved: bool = True
+    """In the checkpoint the two numbers that turn together are neighbours, not half apart."""
 
 
 class KvGroup(Struct, frozen=True):
@@ -126,6 +133,10 @@ class ModelConfig(Struct, frozen=True):
     """Added to norms' weights (1 for Gemma)."""
     embed_scale: float = 1.0
     activation: Activation = "silu"
+    gate_alpha: float = 1.702
+    """Of swiglu_clamped: multiplies the gate within the sigmoid."""
+    gate_limit: float = 7.0
+    """Of swiglu_clamped: the most that the gate may be, and the most and least of the other half."""
     attention_softcap: float = 0.0
     """0: none."""
     logit_softcap: float = 0.0
@@ -139,6 +150,8 @@ class ModelConfig(Struct, frozen=True):
     """None: keys and values are kept as they are."""
     sinks: bool = False
     """Every head has a logit that takes part in the softmax and has no value (gpt-oss)."""
+    later_layers: int = 0
+    """Layers that the checkpoint has after the last, to predict further tokens: not loaded."""
 
     def kv_widths(self, slices: int = 1) -> tuple[int, int]:
         """Numbers of k and of v that one rank keeps of a token in one layer, where the heads are

@@ -12,6 +12,7 @@ from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.document import Document
 from tokenwire.plugins.engines.cuda.models.family import Family
 from tokenwire.plugins.engines.cuda.models.gemma3 import GEMMA3
+from tokenwire.plugins.engines.cuda.models.gpt_oss import GPT_OSS
 from tokenwire.plugins.engines.cuda.models.llama import LLAMA
 from tokenwire.plugins.engines.cuda.models.mistral import MISTRAL
 from tokenwire.plugins.engines.cuda.models.mixtral import MIXTRAL
@@ -21,7 +22,7 @@ from tokenwire.plugins.engines.cuda.models.qwen3_moe import QWEN3_MOE
 
 __all__ = ("FAMILIES", "family_of", "parse_config", "read_config")
 
-FAMILIES: tuple[Family, ...] = (LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE, MIXTRAL, GEMMA3)
+FAMILIES: tuple[Family, ...] = (LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE, MIXTRAL, GPT_OSS, GEMMA3)
 
 
 def family_of(document: Document) -> Family:
