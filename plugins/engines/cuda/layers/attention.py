@@ -11,7 +11,7 @@ from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
-__all__ = ("Attention",)
+__all__ = ("Attention", "held_heads")
 
 
 @final
@@ -24,12 +24,27 @@ class Attention:
         self.window = config.windows[layer]
         self.group = config.group_of_layer[layer]
         heads, kv_heads, dim = config.heads, config.kv_heads, config.head_dim
+        self.heads, self.kv_heads, sharing = held_heads(site)
         sizes = {"q_proj": heads * dim, "k_proj": kv_heads * dim, "v_proj": kv_heads * dim}
-        parts = [(f"{name}.{part}", size) for part, size in sizes.items()]
-        self.qkv = Linear(site, parts, config.hidden, bias=config.qkv_bias)
-        self.output = Linear(
-            site, [(f"{name}.o_proj", config.hidden)], heads * dim, bias=config.output_bias
+        self.qkv = Linear(
+            site,
+            [(f"{name}.{part}", size) for part, size in sizes.items()],
+            config.hidden,
+            bias=config.qkv_bias,
+            cut="outputs",
+            shared=(1, sharing, sharing),
         )
+        self.output = Linear(
+            site,
+            [(f"{name}.o_proj", config.hidden)],
+            heads * dim,
+            bias=config.output_bias,
+            cut="inputs",
+        )
+        self.sinks: Tensor | None = None
+        if config.sinks:
+            self.sinks = site.empty(heads, dtype=torch.float32)
+            site.put(f"{name}.sinks", self.sinks)
         self.norms: tuple[Tensor, Tensor] | None = None
         if config.qk_norm:
             self.norms = (
@@ -43,7 +58,7 @@ class Attention:
         """`cos_sin` [positions, R] float32, as `ops.rope` takes it; `gate` [T, slots] of `gate_of`;
         None: no token has an adapter."""
         config, ops = self.config, self.ops
-        heads, kv_heads = config.heads, config.kv_heads
+        heads, kv_heads = self.heads, self.kv_heads
         qkv = self.qkv(x, gate).view(-1, heads + 2 * kv_heads, config.head_dim)
         q, k, v = qkv.split((heads, kv_heads, kv_heads), dim=1)
         if self.norms is not None:
@@ -58,6 +73,7 @@ class Attention:
         """[T, heads, dim] of queries -> the same of values."""
         decode, prefill = batch.decode[self.group], batch.prefill[self.group]
         options = {
+            "sinks": self.sinks,
             "window": self.window,
             "softcap": self.config.attention_softcap,
             "k_scale": cache.k_scale,
@@ -76,3 +92,18 @@ class Attention:
                 self.ops.attention_prefill(part, cache.k, cache.v, prefill, scale, **options)
             )
         return found[0] if len(found) == 1 else torch.cat(found)
+
+
+def held_heads(site: Site) -> tuple[int, int, int]:
+    """Heads of queries and of keys that this rank has, and how many slices have the same keys: more
+    than one where there are fewer heads of keys than slices.
+
+    Raises ConfigError where heads cannot be cut so.
+    """
+    config, count = site.config, site.mesh.tensor.size
+    sharing = max(count // config.kv_heads, 1)
+    heads = site.slice_of("num_attention_heads", config.heads)
+    kv_heads = site.slice_of("num_key_value_heads", config.kv_heads, shared=sharing)
+    if heads is None or kv_heads is None:
+        return config.heads, config.kv_heads, 1
+    return heads.length, kv_heads.length, sharing

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
-from tokenwire.plugins.engines.cuda.layers.linear import Part, fp8_block
 from tokenwire.plugins.engines.cuda.layers.matmul import GroupedProduct, settle_stack
+from tokenwire.plugins.engines.cuda.layers.shares import CutBy, Part, share
 from tokenwire.plugins.engines.cuda.layers.site import Site
 from tokenwire.plugins.engines.cuda.models.config import Mixture
 
@@ -32,26 +32,28 @@ class Stack:
         *,
         held: Sequence[int],
         takes: Format,
+        cut: CutBy = "",
     ) -> None:
         """`name`: the module that the experts are numbered in; `parts` by their names in one.
-        `held`: which expert is in each slot."""
+        `held`: which expert is in each slot. `cut`: each expert over the slices of a part."""
         count = len(held)
         self.ops, self.takes = site.ops, takes
         self.product: GroupedProduct = site.ops.grouped_matmul
         self.scales: Tensor | None = None
-        outputs = sum(size for _, size in parts)
         every = [
             (f"{name}.{expert}.{part}", size) for expert in held for part, size in parts
         ]
-        block = fp8_block(site, every, inputs) if takes == "contiguous" else None
+        found = share(site, every, inputs, cut)
+        outputs, inputs = found.outputs // max(count, 1), found.inputs
+        block = found.fp8_block(site) if takes == "contiguous" else None
         kind = site.dtype if block is None else torch.float8_e4m3fn
         self.weight = site.empty(count, outputs, inputs, dtype=kind)
-        _place(site, self.weight, every, "weight", 1)
+        found.put(site, self.weight.flatten(0, 1), "weight")
         if block is not None:
             rows, columns = block
             shape = count, outputs // rows, inputs // columns
             self.scales = site.empty(*shape, dtype=torch.float32)
-            _place(site, self.scales, every, "weight_scale_inv", rows)
+            found.put(site, self.scales.flatten(0, 1), "weight_scale_inv", block)
 
     def settle(self) -> None:
         """As Linear's: once at most, when the weights are filled."""
@@ -74,7 +76,9 @@ class Stack:
 
 @final
 class Experts:
-    """down(act(gate x) * up x), each row by its own expert; takes one format of rows."""
+    """down(act(gate x) * up x), each row by its own expert; takes one format of rows.
+
+    Where experts are cut over the slices of a part, it gives this rank's summand."""
 
     def __init__(
         self, site: Site, name: str, mixture: Mixture, held: Sequence[int], takes: Format
@@ -83,8 +87,10 @@ class Experts:
         hidden, inner = site.config.hidden, mixture.intermediate
         gate_up = [("gate_proj", inner), ("up_proj", inner)]
         down = [("down_proj", hidden)]
-        self.gate_up = Stack(site, name, gate_up, hidden, held=held, takes=takes)
-        self.down = Stack(site, name, down, inner, held=held, takes=takes)
+        self.gate_up = Stack(
+            site, name, gate_up, hidden, held=held, takes=takes, cut="outputs"
+        )
+        self.down = Stack(site, name, down, inner, held=held, takes=takes, cut="inputs")
         self.takes = takes
         ops = site.ops
         self.activate = ops.silu_mul if site.config.activation == "silu" else ops.gelu_mul
@@ -102,12 +108,3 @@ class Experts:
             case Masked(rows, counts):
                 inner = self.activate(self.gate_up.masked(rows, counts).flatten(0, 1))
                 return self.down.masked(inner.unflatten(0, rows.shape[:2]), counts)
-
-
-def _place(site: Site, whole: Tensor, every: Sequence[Part], suffix: str, rows: int) -> None:
-    """Each expert's parts in `whole` [E, ...], one of whose rows stands for `rows` outputs."""
-    flat, start = whole.flatten(0, 1), 0
-    for name, size in every:
-        end = start + size // rows
-        site.places[f"{name}.{suffix}"] = flat[start:end]
-        start = end

@@ -7,6 +7,7 @@ from typing import final
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch
+from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
@@ -17,15 +18,24 @@ __all__ = ("Mlp",)
 class Mlp:
     """down(act(gate x) * up x), gate and up in one multiplication. [T, H] -> [T, H]."""
 
-    def __init__(self, site: Site, name: str, *, inner: int | None = None) -> None:
-        """`inner`: its intermediate size; None: the config's."""
+    def __init__(
+        self, site: Site, name: str, *, inner: int | None = None, reduces: bool = True
+    ) -> None:
+        """`inner`: its intermediate size, which is cut over the slices of a part; None: the
+        config's. `reduces`: as Linear's."""
         config = site.config
         inner, bias = inner or config.intermediate, config.mlp_bias
         parts = [(f"{name}.gate_proj", inner), (f"{name}.up_proj", inner)]
-        self.gate_up = Linear(site, parts, config.hidden, bias=bias)
-        self.down = Linear(site, [(f"{name}.down_proj", config.hidden)], inner, bias=bias)
-        ops = site.ops
-        self.activate = ops.silu_mul if config.activation == "silu" else ops.gelu_mul
+        self.gate_up = Linear(site, parts, config.hidden, bias=bias, cut="outputs")
+        self.down = Linear(
+            site,
+            [(f"{name}.down_proj", config.hidden)],
+            inner,
+            bias=bias,
+            cut="inputs",
+            reduces=reduces,
+        )
+        self.activate = gate_of_config(config, site.ops)
 
     @property
     def linears(self) -> tuple[Linear, ...]:

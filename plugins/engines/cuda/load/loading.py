@@ -17,6 +17,7 @@ from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
 from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
 from tokenwire.plugins.engines.cuda.load.source import Source
+from tokenwire.plugins.engines.cuda.load.stacked_source import StackedSource
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import read_config
@@ -87,14 +88,14 @@ def load(
         redundant=redundant,
     )
     headless = config.tie or not with_head
-    optional = frozenset({"lm_head.weight"}) if headless else frozenset[str]()
     fill(
         model.places,
         source,
         cuts=model.site.cuts,
         doubles=model.site.doubles,
+        orders=model.site.orders,
         elsewhere=model.site.elsewhere,
-        optional=optional,
+        optional=_optional(config, source, headless=headless),
         block=config.quantisation.block if config.quantisation else None,
         threads=threads or min(8, os.cpu_count() or 1),
         progress=progress,
@@ -114,6 +115,14 @@ def load(
     return Loaded(model, config, model.weight_bytes, seconds)
 
 
+def _optional(config: ModelConfig, source: Source, *, headless: bool) -> frozenset[str]:
+    """Tensors that the source may have, and the network does not."""
+    last = config.layers + config.later_layers
+    spare = tuple(f"model.layers.{layer}." for layer in range(config.layers, last))
+    found = {name for name in source.entries if spare and name.startswith(spare)}
+    return frozenset(found | {"lm_head.weight"}) if headless else frozenset(found)
+
+
 def _keeps_fp8(choice: QuantisationChoice, device: torch.device) -> bool:
     return choice == "fp8" or (choice == "auto" and device.type != "cpu")
 
@@ -128,4 +137,6 @@ def _open(path: Path) -> tuple[ModelConfig, Source]:
     if file is not None:
         source = GgufSource(file)
         return source.config, source
-    return read_config(path), SafetensorsSource(path)
+    config, files = read_config(path), SafetensorsSource(path)
+    is_stacked = config.mixture is not None and config.mixture.stacked
+    return config, StackedSource(files) if is_stacked else files

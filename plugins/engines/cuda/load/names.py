@@ -21,6 +21,7 @@ MIXTRAL = {
     ".w2.": ".down_proj.",
     ".w3.": ".up_proj.",
 }
+ROUTER = ".mlp.router."
 BARE = ("embed_tokens.", "layers.", "norm.")
 
 
@@ -28,14 +29,15 @@ def checkpoint_name(key: str) -> str | None:
     """As a causal model's own checkpoint would name it; None: it is of no use to the text model.
 
     Checkpoints of multimodal models keep the text model one level down, those of embedding models
-    leave out the "model." before their names, old ones keep rope's frequencies, and Mixtral's have
-    names of their own for what others call experts.
+    leave out the "model." before their names, old ones keep rope's frequencies, and Mixtral's and
+    gpt-oss's have names of their own for what others call experts and gate.
     """
     if key.startswith(OTHERS) or key.endswith("rotary_emb.inv_freq"):
         return None
     if ".block_sparse_moe." in key:
         for theirs, ours in MIXTRAL.items():
             key = key.replace(theirs, ours)
+    key = key.replace(ROUTER, ".mlp.gate.")
     for prefix, ours in INNER.items():
         if key.startswith(prefix):
             return ours + key.removeprefix(prefix)

@@ -46,13 +46,17 @@ class SafetensorsSource(Source):
 
     def read(self, name: str, cut: Cut | None = None) -> Tensor:
         """Of a part, no other bytes are read from the file."""
+        return self.part(name, None if cut is None else _index(cut))
+
+    def part(self, name: str, index: tuple[slice, ...] | None) -> Tensor:
+        """As `read`, of what slices without a step say."""
         entry = self._entries[name]
         try:
             handle = self._handle(entry.file)
             tensor: Tensor = (
                 handle.get_tensor(entry.key)
-                if cut is None
-                else handle.get_slice(entry.key)[_index(cut)]
+                if index is None
+                else handle.get_slice(entry.key)[index]
             )
         except (SafetensorError, OSError) as error:
             raise ConfigError(f"{entry.file}: tensor {entry.key!r}: {error}") from error

@@ -1,0 +1,29 @@
+"""Which op a network's gated MLPs use between their two products. Knows no weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from torch import Tensor
+
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+
+__all__ = ("Gate", "gate_of_config")
+
+Gate: TypeAlias = Callable[[Tensor], Tensor]
+"""[T, 2I], the gate's half first -> [T, I]."""
+
+
+def gate_of_config(config: ModelConfig, ops: Ops) -> Gate:
+    match config.activation:
+        case "silu":
+            return ops.silu_mul
+        case "gelu_tanh":
+            return ops.gelu_mul
+        case "swiglu_clamped":
+            return partial(ops.swiglu_clamped, alpha=config.gate_alpha, limit=config.gate_limit)
