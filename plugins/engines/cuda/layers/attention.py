@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
-from tokenwire.plugins.engines.cuda.layers.site import Site
+from tokenwire.plugins.engines.cuda.layers.site import Cut, Site
 
 __all__ = ("Attention", "held_heads")
 
@@ -43,14 +43,25 @@ class Attention:
         )
         self.sinks: Tensor | None = None
         if config.sinks:
-            self.sinks = site.empty(heads, dtype=torch.float32)
-            site.put(f"{name}.sinks", self.sinks)
+            self.sinks = site.empty(self.heads, dtype=torch.float32)
+            first = site.mesh.slice * self.heads
+            cut = None if self.heads == heads else Cut(0, first, self.heads, heads)
+            site.put(f"{name}.sinks", self.sinks, cut)
         self.norms: tuple[Tensor, Tensor] | None = None
         if config.qk_norm:
             self.norms = (
                 site.weight(f"{name}.q_norm.weight", dim),
                 site.weight(f"{name}.k_norm.weight", dim),
             )
+
+    @property
+    def linears(self) -> tuple[Linear, ...]:
+        """Those that an adapter may add to."""
+        return self.qkv, self.output
+
+    def settle(self) -> None:
+        for linear in self.linears:
+            linear.settle()
 
     def __call__(
         self, x: Tensor, batch: Batch, cache: KvCache, cos_sin: Tensor, gate: Tensor | None

@@ -40,9 +40,7 @@ class Stack:
         self.ops, self.takes = site.ops, takes
         self.product: GroupedProduct = site.ops.grouped_matmul
         self.scales: Tensor | None = None
-        every = [
-            (f"{name}.{expert}.{part}", size) for expert in held for part, size in parts
-        ]
+        every = [(f"{name}.{expert}.{part}", size) for expert in held for part, size in parts]
         found = share(site, every, inputs, cut)
         outputs, inputs = found.outputs // max(count, 1), found.inputs
         block = found.fp8_block(site) if takes == "contiguous" else None
@@ -87,9 +85,7 @@ class Experts:
         hidden, inner = site.config.hidden, mixture.intermediate
         gate_up = [("gate_proj", inner), ("up_proj", inner)]
         down = [("down_proj", hidden)]
-        self.gate_up = Stack(
-            site, name, gate_up, hidden, held=held, takes=takes, cut="outputs"
-        )
+        self.gate_up = Stack(site, name, gate_up, hidden, held=held, takes=takes, cut="outputs")
         self.down = Stack(site, name, down, inner, held=held, takes=takes, cut="inputs")
         self.takes = takes
         ops = site.ops
