@@ -1,72 +1,100 @@
-"""y = x Wᵀ + b, with several of a checkpoint's weights stacked into one, and LoRA on top."""
+"""y = x Wᵀ + b, with several of a checkpoint's weights stacked into one, and LoRA on top.
+
+Cut by its outputs, a rank has some of them, and nothing is said between ranks; cut by its inputs,
+each has a summand of all outputs, and the summands are added up.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.lora import Lora
 from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
+from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK, CutBy, Part, share
 from tokenwire.plugins.engines.cuda.layers.site import Site
+from tokenwire.plugins.engines.cuda.parallel.group import ALONE
 
-if TYPE_CHECKING:
-    from tokenwire.plugins.engines.cuda.models.config import Quantisation
-
-__all__ = ("Linear", "Part", "fp8_block")
-
-OPS_BLOCK = (128, 128)
-"""That of the op fp8_matmul."""
-Part = tuple[str, int]
-"""A module's name in the checkpoint, and how many outputs it has."""
+__all__ = ("OPS_BLOCK", "Linear", "Part")
 
 
 @final
 class Linear:
-    """Called with x [T, inputs] and the step's adapter gate; gives [T, sum of the parts]."""
+    """Called with x [T, inputs] and the step's adapter gate; gives [T, sum of the parts]: of those
+    inputs and outputs that are this rank's."""
 
-    __slots__ = ("bias", "inputs", "lora", "matmul", "parts", "product", "scales", "weight")
+    __slots__ = ("bias", "group", "lora", "matmul", "product", "scales", "share", "weight")
 
-    def __init__(self, site: Site, parts: Sequence[Part], inputs: int, *, bias: bool) -> None:
-        self.parts = tuple(parts)
-        self.inputs = inputs
+    def __init__(
+        self,
+        site: Site,
+        parts: Sequence[Part],
+        inputs: int,
+        *,
+        bias: bool,
+        cut: CutBy = "",
+        shared: Sequence[int] = (),
+        reduces: bool = True,
+    ) -> None:
+        """`parts` and `inputs` are the checkpoint's sizes; `cut` and `shared` are as `share` takes
+        them. `reduces` False: the caller adds up the ranks' summands.
+
+        Raises ConfigError for a size that cannot be cut."""
+        self.share = share(site, parts, inputs, cut, shared)
+        self.group = site.mesh.tensor if cut == "inputs" and reduces else ALONE
         self.lora: Lora | None = None
         self.bias: Tensor | None = None
         self.scales: Tensor | None = None
         self.matmul = site.ops.fp8_matmul
         self.product = choose_product(site.device, site.dtype)
-        outputs = sum(size for _, size in parts)
-        block = fp8_block(site, self.parts, inputs)
+        outputs, inputs = self.share.outputs, self.share.inputs
+        block = self.share.fp8_block(site)
         kind = site.dtype if block is None else torch.float8_e4m3fn
         self.weight = site.empty(outputs, inputs, dtype=kind)
-        self._place(site, self.weight, "weight", 1)
+        self.share.put(site, self.weight, "weight")
         if block is not None:
-            rows, columns = block
-            shape = outputs // rows, -(-inputs // columns)
+            shape = outputs // block[0], inputs // block[1]
             self.scales = site.empty(*shape, dtype=torch.float32)
-            self._place(site, self.scales, "weight_scale_inv", rows)
-        if bias:
+            self.share.put(site, self.scales, "weight_scale_inv", block)
+        if bias and cut == "inputs" and site.mesh.slice:
+            # Why not here: it is to be added once, and the first slice does.
+            site.elsewhere.update(f"{name}.bias" for name, _ in parts)
+        elif bias:
             self.bias = site.empty(outputs)
-            self._place(site, self.bias, "bias", 1)
+            self.share.put(site, self.bias, "bias")
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """With the outputs that are here."""
+        return self.share.parts
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where each part's outputs begin."""
+        return self.share.starts
 
     def settle(self) -> None:
         """To be called once the weight is filled, and once at most: it may be laid out anew."""
         if self.scales is None:
             self.product = settle(self.weight, self.product)
 
-    def _place(self, site: Site, whole: Tensor, suffix: str, rows: int) -> None:
-        """Each part's slice of `whole`, one of whose rows stands for `rows` outputs."""
-        for (name, size), start in zip(self.parts, self.starts, strict=True):
-            place = whole[start // rows : (start + size) // rows]
-            site.places[f"{name}.{suffix}"] = place
+    def reserve(self, slots: int, rank: int, like: Tensor) -> None:
+        """Memory for adapters; `like`: for dtype and device."""
+        sizes = [size for _, size in self.parts]
+        self.lora = Lora(self.share.inputs, sizes, slots, rank, like)
 
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """Where each part's outputs begin."""
-        return tuple(accumulate((size for _, size in self.parts[:-1]), initial=0))
+    def put_adapter(self, slot: int, part: int, a: Tensor, b: Tensor) -> None:
+        """a [r, inputs] and b [outputs, r] of a part's whole module; memory was reserved."""
+        cut = self.share.cuts[part]
+        if cut is not None and cut.dim == 0:
+            b = b.narrow(0, cut.start, cut.length)
+        elif cut is not None:
+            a = a.narrow(1, cut.start, cut.length)
+        assert self.lora is not None
+        self.lora.put(slot, part, a, b)
 
     def __call__(self, x: Tensor, gate: Tensor | None) -> Tensor:
         if self.scales is None:
@@ -77,20 +105,4 @@ class Linear:
                 y += self.bias
         if gate is not None and self.lora is not None:
             self.lora.add(x, y, gate)
-        return y
-
-
-def fp8_block(site: Site, parts: Sequence[Part], inputs: int) -> tuple[int, int] | None:
-    """The fp8 block, where a weight stays quantised in memory: it does not where a block would
-    reach over the edge between two parts, or is not what the op takes."""
-    found: Quantisation | None = site.config.quantisation
-    if found is None or not site.keeps_fp8 or found.block != OPS_BLOCK:
-        return None
-    if any(_is_skipped(name, found.skipped) for name, _ in parts):
-        return None
-    fits = all(size % found.block[0] == 0 for _, size in parts)
-    return found.block if fits and inputs % found.block[1] == 0 else None
-
-
-def _is_skipped(name: str, skipped: Sequence[str]) -> bool:
-    return any(name == each or name.startswith(f"{each}.") for each in skipped)
+        return self.group.all_reduce(y)

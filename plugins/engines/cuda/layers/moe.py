@@ -48,7 +48,7 @@ class Moe:
         self.experts = Experts(site, f"{name}.experts", mixture, held, self.dispatcher.yields)
         self.shared: Mlp | None = None
         if mixture.shared:
-            self.shared = Mlp(site, f"{name}.shared_experts", inner=mixture.shared)
+            self.shared = Mlp(site, f"{name}.shared_experts", inner=mixture.shared, reduces=False)
 
     @property
     def linears(self) -> tuple[Linear, ...]:
@@ -69,7 +69,9 @@ class Moe:
             experts = experts.masked_fill((batch.slots[0] < 0)[:, None], NOWHERE)
         sent = self.dispatcher.dispatch(x, experts, span)
         y = self.dispatcher.combine(self.experts(sent), sent, weights)
-        return y if self.shared is None else y + self.shared(x, gate)
+        if self.shared is not None:
+            y = y + self.shared(x, gate)
+        return self.mesh.tensor.all_reduce(y)
 
     def route(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """[T, E] -> weights [T, k] float32 and experts [T, k] int32."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
+from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
@@ -29,6 +30,10 @@ class Cut:
     of: int
     """The tensor's whole size in `dim`."""
 
+    def by(self, block: int) -> Cut:
+        """The same of a tensor with one number for each `block` in a row."""
+        return Cut(self.dim, self.start // block, self.length // block, self.of // block)
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -49,6 +54,8 @@ class Site:
     """Of `places` that take a part of their tensor."""
     doubles: dict[str, list[Tensor]] = field(default_factory=dict)
     """A checkpoint tensor's name -> further places for the same."""
+    orders: dict[str, Tensor] = field(default_factory=dict)
+    """Of `places` that want their tensor's rows in another order: which row goes where, int64."""
     elsewhere: set[str] = field(default_factory=set)
     """Tensors that the network has, and other ranks hold."""
     mesh: Mesh = SOLE
@@ -72,6 +79,24 @@ class Site:
         self.places[name] = place
         if cut is not None:
             self.cuts[name] = cut
+
+    def slice_of(self, what: str, size: int, *, dim: int = 0, shared: int = 1) -> Cut | None:
+        """This rank's slice of a size that is cut evenly over the slices of a part; None: all of
+        it, where there is one. `shared`: so many neighbours have the same slice.
+
+        Raises ConfigError that names `what` where it cannot be cut so.
+        """
+        count = self.mesh.tensor.size
+        if count == 1:
+            return None
+        if count % shared or size % (count // shared):
+            raise ConfigError(
+                f"{self.config.family}: {what} has {size}, which cannot be cut {count} ways: "
+                f"choose a parallel_strategy TP_n whose n divides it; it is "
+                f"{self.mesh.layout.name}"
+            )
+        length = size * shared // count
+        return Cut(dim, self.mesh.slice // shared * length, length, size)
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, device=self.device, dtype=dtype or self.dtype)

@@ -84,7 +84,7 @@ def put_adapter(model: CausalModel, slot: int, adapter: Adapter) -> None:
         lora = linear.lora
         if lora is None or not 1 <= slot <= lora.slots:
             raise ConfigError(f"adapter slot {slot}: wanted 1 to {model.adapter_slots}")
-        wanted = [linear.inputs, linear.parts[part][1]]
+        wanted = list(linear.share.whole(part))
         if [a.shape[1], b.shape[0]] != wanted or a.shape[0] > lora.rank:
             raise ConfigError(
                 f"{adapter.folder}: module {module!r}: wanted {wanted} inputs and outputs and a "
@@ -94,8 +94,7 @@ def put_adapter(model: CausalModel, slot: int, adapter: Adapter) -> None:
     remove_adapter(model, slot)
     for module, (a, b) in adapter.modules.items():
         linear, part = linears[module]
-        if linear.lora is not None:
-            linear.lora.put(slot, part, a, b)
+        linear.put_adapter(slot, part, a, b)
 
 
 def remove_adapter(model: CausalModel, slot: int) -> None:

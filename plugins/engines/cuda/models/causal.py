@@ -13,10 +13,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.layers.absorb import absorbed
 from tokenwire.plugins.engines.cuda.layers.block import Block
+from tokenwire.plugins.engines.cuda.layers.head import Head
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
-from tokenwire.plugins.engines.cuda.layers.lora import Lora, gate_of
-from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
+from tokenwire.plugins.engines.cuda.layers.lora import gate_of
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
 from tokenwire.plugins.engines.cuda.layers.site import DispatcherName, Site
@@ -55,7 +56,6 @@ class CausalModel:
         self.device = torch.device(device)
         self.dtype = dtype
         self.adapter_slots = 0
-        self.product = choose_product(self.device, dtype)
         # Why so: the scale is rounded to the weights' dtype, as it was in training.
         self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
         site = Site(
@@ -74,9 +74,9 @@ class CausalModel:
             Block(site, f"model.layers.{layer}", layer) for layer in range(config.layers)
         )
         self.norm = Norm(site, "model.norm")
-        self.head = self.embedding
-        if with_head and not config.tie:
-            self.head = site.weight("lm_head.weight", config.vocab_size, config.hidden)
+        self.head: Head | None = None
+        if with_head:
+            self.head = Head(site, "lm_head", self.embedding if config.tie else None)
         served = positions or config.context_length
         self.tables = tuple(cos_sin(rope, served, self.device) for rope in config.ropes)
         self.places = site.places
@@ -91,19 +91,17 @@ class CausalModel:
         """To be called once, when all weights are filled: lays those that are multiplied by out as
         this machine does that fastest. `places` no longer show a checkpoint's tensors then."""
         for block in self.blocks:
-            block.attention.qkv.settle()
-            block.attention.output.settle()
+            block.attention.settle()
             block.mlp.settle()
-        if self.head is not self.embedding:
-            self.product = settle(self.head, self.product)
+        if self.head is not None:
+            self.head.settle()
 
     def linears(self) -> dict[str, tuple[Linear, int]]:
         """Each linear module of the checkpoint that an adapter may add to -> the layer it is in,
         and its part there. Experts are not among them."""
         found: dict[str, tuple[Linear, int]] = {}
         for block in self.blocks:
-            attention = block.attention
-            for linear in (attention.qkv, attention.output, *block.mlp.linears):
+            for linear in (*block.attention.linears, *block.mlp.linears):
                 for part, (name, _) in enumerate(linear.parts):
                     found[name] = linear, part
         return found
@@ -117,8 +115,7 @@ class CausalModel:
         like = torch.empty(0, device=self.device, dtype=self.dtype)
         for linear, part in self.linears().values():
             if part == 0:
-                sizes = [size for _, size in linear.parts]
-                linear.lora = Lora(linear.inputs, sizes, slots, rank, like)
+                linear.reserve(slots, rank, like)
 
     def forward(self, batch: Batch, caches: Sequence[KvCache]) -> Tensor:
         """[T, H], after the final norm. Writes the tokens' KV into `caches`, one a layer.
@@ -133,6 +130,8 @@ class CausalModel:
             if self.embed_scale != 1.0:
                 x *= self.embed_scale
             residual: Tensor | None = None
+            if self.config.mla is not None:
+                batch = absorbed(batch, self.config.mla)
             ropes = self.config.rope_of_layer
             for layer, block in enumerate(self.blocks):
                 table = self.tables[ropes[layer]]
@@ -140,9 +139,11 @@ class CausalModel:
             return self.norm(x) if residual is None else self.norm.join(x, residual)[0]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[R, H] of `forward`'s rows -> [R, V] float32."""
+        """[R, H] of `forward`'s rows -> [R, V] float32, which every slice of a part asks for and
+        gets."""
+        assert self.head is not None
         with torch.inference_mode():
-            scores = self.product(hidden, self.head, None).float()
+            scores = self.head(hidden).float()
             cap = self.config.logit_softcap
             if cap:
                 scores.div_(cap).tanh_().mul_(cap)
