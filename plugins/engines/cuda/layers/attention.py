@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
-from tokenwire.plugins.engines.cuda.layers.site import Cut, Site
+from tokenwire.plugins.engines.cuda.layers.site import Site
 
 __all__ = ("Attention", "held_heads")
 
@@ -44,9 +44,7 @@ class Attention:
         self.sinks: Tensor | None = None
         if config.sinks:
             self.sinks = site.empty(self.heads, dtype=torch.float32)
-            first = site.mesh.slice * self.heads
-            cut = None if self.heads == heads else Cut(0, first, self.heads, heads)
-            site.put(f"{name}.sinks", self.sinks, cut)
+            site.put(f"{name}.sinks", self.sinks, site.slice_of("num_attention_heads", heads))
         self.norms: tuple[Tensor, Tensor] | None = None
         if config.qk_norm:
             self.norms = (

@@ -8,6 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
+from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
 from tokenwire.plugins.engines.cuda.layers.matmul import GroupedProduct, settle_stack
 from tokenwire.plugins.engines.cuda.layers.shares import CutBy, Part, share
@@ -21,7 +22,7 @@ __all__ = ("Experts", "Stack")
 class Stack:
     """One linear layer of each expert: [E, outputs, inputs], filled expert by expert."""
 
-    __slots__ = ("ops", "product", "scales", "takes", "weight")
+    __slots__ = ("bias", "ops", "product", "scales", "takes", "weight")
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class Stack:
         held: Sequence[int],
         takes: Format,
         cut: CutBy = "",
+        bias: bool = False,
     ) -> None:
         """`name`: the module that the experts are numbered in; `parts` by their names in one.
         `held`: which expert is in each slot. `cut`: each expert over the slices of a part."""
@@ -52,6 +54,13 @@ class Stack:
             shape = count, outputs // rows, inputs // columns
             self.scales = site.empty(*shape, dtype=torch.float32)
             found.put(site, self.scales.flatten(0, 1), "weight_scale_inv", block)
+        self.bias: Tensor | None = None
+        if bias and cut == "inputs" and site.mesh.slice:
+            # Why not here: it is to be added once, and the first slice does.
+            site.elsewhere.update(f"{part}.bias" for part, _ in every)
+        elif bias:
+            self.bias = site.empty(count, outputs)
+            found.put(site, self.bias.flatten(), "bias")
 
     def settle(self) -> None:
         """As Linear's: once at most, when the weights are filled."""
@@ -61,15 +70,16 @@ class Stack:
     def contiguous(self, x: Tensor, offsets: Tensor) -> Tensor:
         """[R, inputs] -> [R, outputs]."""
         if self.scales is None:
-            return self.product(x, self.weight, offsets)
-        y: Tensor = self.ops.fp8_grouped_matmul(x, self.weight, self.scales, offsets)
-        return y
+            y = self.product(x, self.weight, offsets)
+        else:
+            y = self.ops.fp8_grouped_matmul(x, self.weight, self.scales, offsets)
+        return y if self.bias is None else y.add_(self.bias[_slot_of_row(len(x), offsets)])
 
     def masked(self, x: Tensor, counts: Tensor) -> Tensor:
         """[E, C, inputs] -> [E, C, outputs]."""
         y = x.new_empty(*x.shape[:2], self.weight.shape[1])
         self.ops.grouped_matmul_masked(x, self.weight, counts, y)
-        return y
+        return y if self.bias is None else y.add_(self.bias[:, None])
 
 
 @final
@@ -85,11 +95,13 @@ class Experts:
         hidden, inner = site.config.hidden, mixture.intermediate
         gate_up = [("gate_proj", inner), ("up_proj", inner)]
         down = [("down_proj", hidden)]
-        self.gate_up = Stack(site, name, gate_up, hidden, held=held, takes=takes, cut="outputs")
-        self.down = Stack(site, name, down, inner, held=held, takes=takes, cut="inputs")
+        bias = mixture.expert_bias
+        self.gate_up = Stack(
+            site, name, gate_up, hidden, held=held, takes=takes, cut="outputs", bias=bias
+        )
+        self.down = Stack(site, name, down, inner, held=held, takes=takes, cut="inputs", bias=bias)
         self.takes = takes
-        ops = site.ops
-        self.activate = ops.silu_mul if site.config.activation == "silu" else ops.gelu_mul
+        self.activate = gate_of_config(site.config, site.ops)
 
     def settle(self) -> None:
         self.gate_up.settle()
@@ -104,3 +116,9 @@ class Experts:
             case Masked(rows, counts):
                 inner = self.activate(self.gate_up.masked(rows, counts).flatten(0, 1))
                 return self.down.masked(inner.unflatten(0, rows.shape[:2]), counts)
+
+
+def _slot_of_row(rows: int, offsets: Tensor) -> Tensor:
+    """[rows] int64; the last slot for rows that are nobody's."""
+    place = torch.arange(rows, device=offsets.device, dtype=offsets.dtype)
+    return torch.searchsorted(offsets[1:-1], place, right=True)
