@@ -52,6 +52,13 @@ FIGURES = {
         "source",
     ),
     "steps": FigureKind("counter", "Steps that ran."),
+    "expert_balancedness": FigureKind(
+        "gauge",
+        "Mean over most loaded rank of a layer's experts, over the last steps that were counted.",
+        "layer",
+    ),
+    "expert_rebalances": FigureKind("counter", "Times that experts were placed anew."),
+    "expert_moves": FigureKind("counter", "Experts that came to another place, layer by layer."),
     "op_errors": FigureKind("counter", "Errors in steps, by the op that failed.", "op"),
     "queue_seconds": FigureKind(
         "histogram", "From a sequence's arrival to its first step.", bounds=LONG

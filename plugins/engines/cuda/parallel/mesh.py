@@ -17,7 +17,7 @@ import torch.distributed as dist
 from tokenwire.core.cost.layout import ONE, Layout
 from tokenwire.plugins.engines.cuda.parallel.group import ALONE, ALONE_HOST, Group, HostGroup
 
-__all__ = ("JOIN_S", "SOLE", "Mesh", "join", "leave", "mesh_of")
+__all__ = ("JOIN_S", "SOLE", "Mesh", "beside", "join", "leave", "mesh_of")
 
 JOIN_S = 600.0
 """How long ranks wait for each other, at start and in a collective."""
@@ -80,6 +80,16 @@ def mesh_of(layout: Layout, rank: int, *, is_cuda: bool = False) -> Mesh:
     data, data_host = _groups(columns, rank, is_cuda)
     _, world_host = _groups([list(range(n * m))], rank, False)
     return Mesh(layout, rank, tensor, data, tensor_host, data_host, world_host)
+
+
+def beside(mesh: Mesh, *, is_cuda: bool = False) -> tuple[Group, HostGroup]:
+    """The data group once more, and every rank's host, for a thread beside the one that runs
+    steps. All ranks call it."""
+    n, m = mesh.layout.tensor, mesh.layout.data
+    columns = [list(range(slice_, n * m, n)) for slice_ in range(n)]
+    data, _ = _groups(columns, mesh.rank, is_cuda)
+    _, everyone = _groups([list(range(n * m))], mesh.rank, False)
+    return data, everyone
 
 
 def leave() -> None:
