@@ -18,7 +18,15 @@ from tokenwire.plugins.engines.cuda.sizes import GIB, Shape
 if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 
-__all__ = ("GRAPH_RESERVE", "device_memory", "kv_memory", "make_caches", "taken_by", "workspace")
+__all__ = (
+    "GRAPH_RESERVE",
+    "device_memory",
+    "kv_memory",
+    "layer_cache",
+    "make_caches",
+    "taken_by",
+    "workspace",
+)
 
 GRAPH_RESERVE = GIB // 2
 """Bytes kept for CUDA graphs, which are captured after the KV caches are there."""
@@ -86,15 +94,24 @@ def make_caches(
     """One a layer, not initialised: what no token wrote is never read. `kv` None: the model's
     dtype."""
     config: ModelConfig = model.config
-
-    def empty(blocks: int) -> torch.Tensor:
-        shape = blocks, block_size, config.kv_heads, config.head_dim
-        return torch.empty(shape, device=model.device, dtype=kv or model.dtype)
-
     return tuple(
-        KvCache(empty(specs[group].blocks), empty(specs[group].blocks))
-        for group in config.group_of_layer
+        layer_cache(model, specs[group].blocks, block_size, kv) for group in config.group_of_layer
     )
+
+
+def layer_cache(
+    model: CausalModel, blocks: int, block_size: int, kv: torch.dtype | None = None
+) -> KvCache:
+    """Of one layer, as `make_caches` has it."""
+    config: ModelConfig = model.config
+    heads, *widths = config.kv_shape(model.site.mesh.tensor.size)
+    k, v = (
+        torch.empty(
+            (blocks, block_size, heads, width), device=model.device, dtype=kv or model.dtype
+        )
+        for width in widths
+    )
+    return KvCache(k, v)
 
 
 def _blank(model: CausalModel, shape: Shape, block_size: int) -> Batch:

@@ -54,9 +54,10 @@ def shape(
     return Shape(size, tokens, length, asked is not None)
 
 
-def kv_token_bytes(config: ModelConfig, group: KvGroup, element: int) -> int:
-    """KV bytes of one token in one group's layers, with `element` bytes a number."""
-    return 2 * len(group.layers) * config.kv_heads * config.head_dim * element
+def kv_token_bytes(config: ModelConfig, group: KvGroup, element: int, slices: int = 1) -> int:
+    """KV bytes of one token in one group's layers on one rank of so many slices, with `element`
+    bytes a number."""
+    return len(group.layers) * sum(config.kv_widths(slices)) * element
 
 
 def check_room(settings: CudaSettings, room: int, parts: Mapping[str, int]) -> None:

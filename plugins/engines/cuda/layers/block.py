@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.layers.attention import Attention
+from tokenwire.plugins.engines.cuda.layers.mla import LatentAttention
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp
 from tokenwire.plugins.engines.cuda.layers.moe import Moe
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
@@ -21,7 +22,8 @@ class Block:
     """What a block adds is left for the next norm to add, which does both in one pass."""
 
     def __init__(self, site: Site, name: str, layer: int) -> None:
-        self.attention = Attention(site, f"{name}.self_attn", layer)
+        kind = Attention if site.config.mla is None else LatentAttention
+        self.attention: Attention | LatentAttention = kind(site, f"{name}.self_attn", layer)
         mixture = site.config.mixture
         if mixture is not None and layer in mixture.layers:
             self.mlp: Mlp | Moe = Moe(site, f"{name}.mlp", mixture)

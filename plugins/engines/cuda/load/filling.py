@@ -23,6 +23,7 @@ SCALE = "_scale_inv"
 FLOAT8 = ("F8_E4M3",)
 WHOLE: Mapping[str, Cut] = {}
 ONCE: Mapping[str, Sequence[Tensor]] = {}
+IN_ORDER: Mapping[str, Tensor] = {}
 INTEGERS = ("I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL")
 """Codes of a quantisation whose scales are elsewhere: as numbers they would be noise."""
 
@@ -33,6 +34,7 @@ def fill(
     *,
     cuts: Mapping[str, Cut] = WHOLE,
     doubles: Mapping[str, Sequence[Tensor]] = ONCE,
+    orders: Mapping[str, Tensor] = IN_ORDER,
     elsewhere: Set[str] = frozenset(),
     optional: Set[str] = frozenset(),
     block: tuple[int, int] | None = None,
@@ -41,7 +43,7 @@ def fill(
 ) -> int:
     """Fills every place; returns the bytes read. Casts to the place's dtype while it copies.
 
-    `cuts`, `doubles`, `elsewhere`: as a Site's.
+    `cuts`, `doubles`, `orders`, `elsewhere`: as a Site's; rows are put in order after the cut.
     `optional`: names that the source may have and the network has no place for (a tied head).
     `block`: an fp8 weight whose place is not fp8 is multiplied by its scales, one a block.
     Raises ConfigError for a tensor that is missing, unknown or of another shape.
@@ -55,6 +57,8 @@ def fill(
         nonlocal done
         with torch.inference_mode():
             values = _values(name, places[name], source, cuts.get(name), block)
+            if name in orders:
+                values = _ordered(values, orders[name])
             for place in (places[name], *doubles.get(name, ())):
                 place.copy_(values)
         with lock:
@@ -181,3 +185,11 @@ def _times_scales(
         start = index * block[0] - ahead[0]
         found[max(start, 0) : min(start + block[0], rows)] *= wide[index]
     return found
+
+
+def _ordered(values: Tensor, order: Tensor) -> Tensor:
+    """`values` [N, ...], whose rows are those that `order` [N] names."""
+    if values.dtype != torch.float8_e4m3fn:
+        return values[order]
+    # Why bytes: torch gathers no 8-bit floats on the CPU.
+    return values.view(torch.uint8)[order].view(values.dtype)

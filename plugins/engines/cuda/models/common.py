@@ -18,6 +18,7 @@ __all__ = ("layer_windows", "mixture", "quantisation", "read_rope", "sizes")
 
 QuantisationMethod = Literal["fp8", "mxfp4"]
 MXFP4_BLOCK = (1, 32)
+EXPERT_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts")
 FULL, SLIDING = "full_attention", "sliding_attention"
 ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
@@ -151,9 +152,9 @@ def layer_windows(document: Document, layers: int, window: int) -> tuple[int, ..
 def mixture(
     document: Document, layers: tuple[int, ...], intermediate: int, *, renormalise: bool
 ) -> Mixture | None:
-    """Of the experts that `num_experts` (or `num_local_experts`) and `num_experts_per_tok` count;
-    None where no layer has any."""
-    count = "num_experts" if document.has("num_experts") else "num_local_experts"
+    """Of the experts that one of EXPERT_COUNTS and `num_experts_per_tok` count; None where no layer
+    has any."""
+    count = next((name for name in EXPERT_COUNTS if document.has(name)), EXPERT_COUNTS[0])
     if not layers:
         return None
     experts, top_k = document.need(count, int), document.need("num_experts_per_tok", int)

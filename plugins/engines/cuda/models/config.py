@@ -157,10 +157,14 @@ class ModelConfig(Struct, frozen=True):
         """Numbers of k and of v that one rank keeps of a token in one layer, where the heads are
         cut so many ways. A head that there are too few of is kept by several; what MLA keeps is
         kept by all."""
+        heads, k, v = self.kv_shape(slices)
+        return heads * k, heads * v
+
+    def kv_shape(self, slices: int = 1) -> tuple[int, int, int]:
+        """(heads, numbers of k a head, of v): how those of `kv_widths` lie in a cache."""
         if self.mla is not None:
-            return self.mla.kv_rank + self.mla.rope_dim, 0
-        width = max(self.kv_heads // slices, 1) * self.head_dim
-        return width, width
+            return 1, self.mla.kv_rank + self.mla.rope_dim, 0
+        return max(self.kv_heads // slices, 1), self.head_dim, self.head_dim
 
     @property
     def groups(self) -> tuple[KvGroup, ...]:

@@ -9,6 +9,7 @@ from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.bert_config import BERT_ARCHITECTURES
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.models.deepseek import DEEPSEEK_V2, DEEPSEEK_V3
 from tokenwire.plugins.engines.cuda.models.document import Document
 from tokenwire.plugins.engines.cuda.models.family import Family
 from tokenwire.plugins.engines.cuda.models.gemma3 import GEMMA3
@@ -22,7 +23,18 @@ from tokenwire.plugins.engines.cuda.models.qwen3_moe import QWEN3_MOE
 
 __all__ = ("FAMILIES", "family_of", "parse_config", "read_config")
 
-FAMILIES: tuple[Family, ...] = (LLAMA, MISTRAL, QWEN2, QWEN3, QWEN3_MOE, MIXTRAL, GPT_OSS, GEMMA3)
+FAMILIES: tuple[Family, ...] = (
+    LLAMA,
+    MISTRAL,
+    QWEN2,
+    QWEN3,
+    QWEN3_MOE,
+    MIXTRAL,
+    GPT_OSS,
+    GEMMA3,
+    DEEPSEEK_V2,
+    DEEPSEEK_V3,
+)
 
 
 def family_of(document: Document) -> Family:
