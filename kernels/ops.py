@@ -38,6 +38,8 @@ FOLDERS = (
     "grouped_matmul",
     "fp8_grouped_matmul",
     "moe_combine",
+    "ep_dispatch",
+    "ep_combine",
 )
 VARIABLE = "TOKENWIRE_KERNEL_"
 """TOKENWIRE_KERNEL_ATTENTION_DECODE=reference takes that implementation, whatever else applies."""
@@ -77,6 +79,11 @@ class Ops:
     grouped_matmul_masked: Callable[..., None]
     fp8_grouped_matmul: Callable[..., Tensor]
     moe_combine: Callable[..., Tensor]
+    ep_plan: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    ep_pack: Callable[..., Tensor]
+    ep_unpack: Callable[..., tuple[Tensor, Tensor]]
+    ep_return: Callable[..., Tensor]
+    ep_combine: Callable[..., Tensor]
     choices: tuple[Choice, ...]
     """Why each was taken, for status and the start line."""
 
