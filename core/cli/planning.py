@@ -1,7 +1,9 @@
-"""`plan`: layouts of a model over GPUs, and which to take. Reads a config.json; runs nothing."""
+"""`plan`: layouts of a model over GPUs, and which to take. Reads a config.json; runs nothing
+unless it is to measure."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Literal
 
@@ -9,15 +11,18 @@ import msgspec
 from cyclopts import App
 
 from tokenwire.core.checkpoint import Checkpoint
+from tokenwire.core.cli.probing import links_of
 from tokenwire.core.cli.shell import Shell
 from tokenwire.core.cost.checkpoint_shape import shape_of_config
-from tokenwire.core.cost.exchange import Dispatch
+from tokenwire.core.cost.exchange import Dispatch, row_bytes
 from tokenwire.core.cost.gpus import Cluster, gpu_named
 from tokenwire.core.cost.known_shapes import SHAPES, shape_named
+from tokenwire.core.cost.links import Links, Probe
 from tokenwire.core.cost.shape import KvDtype, ModelShape, Precision
 from tokenwire.core.errors import ConfigError
-from tokenwire.core.planning.node_file import node_file
+from tokenwire.core.planning.node_file import node_file, prefill_file
 from tokenwire.core.planning.plan import Plan, make_plan
+from tokenwire.core.planning.points import Point
 from tokenwire.core.planning.report import report
 from tokenwire.core.planning.request import PlanRequest, Pool, seconds_of
 from tokenwire.core.planning.summary import summary_of
@@ -50,12 +55,15 @@ def add(app: App, shell: Shell) -> None:
         dispatch: Dispatch = "pair",
         memory_fraction: float = 0.88,
         efficiency: float = 1.0,
+        measure: bool = False,
+        ranks: int | None = None,
         write: Path | None = None,
+        write_prefill: Path | None = None,
         json: bool = False,
     ) -> int:
         """Plan how a model lies over GPUs: what fits, how fast it could be, what it would cost.
 
-        It says bounds of a cost model. The engine cannot run more than one GPU yet.
+        It says bounds of a cost model.
 
         Parameters
         ----------
@@ -95,23 +103,36 @@ def add(app: App, shell: Shell) -> None:
             Of a GPU's memory, for weights and KV.
         efficiency
             What an engine reaches of the bounds, above 0 up to 1.
+        measure
+            Time this machine's links between ranks, and plan with those.
+        ranks
+            How many ranks time them. Default: one for each GPU of this machine, 2 on CPUs.
         write
             A new file for the pick, as an engine node's configuration.
+        write_prefill
+            A new file for the pool of prefill beside it.
         json
             As JSON.
         """
         shape, path = shape_from(model)
+        precision = weights_dtype or shape.precision
         kind = gpu_named(gpu)
         other = gpu_named(prefill_gpu or gpu)
         speed = None if nic is None else nic * 1e9
         if prefill_price is None and other == kind:
             prefill_price = price
+        if ranks is not None and not measure:
+            raise ConfigError("--ranks: says how many ranks --measure starts, which is not there")
+        share = kind.domain if domain is None else domain
+        links = _measured(shape, precision, share, ranks) if measure else None
         found = make_plan(
             PlanRequest(
                 shape,
-                Pool(Cluster.of(kind, domain=domain, nic=speed), price),
+                Pool(Cluster.of(kind, domain=domain, nic=speed, links=links), price),
                 Pool(
-                    Cluster.of(other, domain=domain if other == kind else None, nic=speed),
+                    Cluster.of(other, domain=domain, nic=speed, links=links)
+                    if other == kind
+                    else Cluster.of(other, nic=speed),
                     prefill_price,
                 ),
                 gpus=gpus,
@@ -120,7 +141,7 @@ def add(app: App, shell: Shell) -> None:
                 output=output,
                 context=context if context is not None else input + output // 2,
                 objective=objective,
-                precision=weights_dtype or shape.precision,
+                precision=precision,
                 kv_dtype=kv_dtype,
                 dispatch=dispatch,
                 fraction=memory_fraction,
@@ -130,9 +151,13 @@ def add(app: App, shell: Shell) -> None:
         _say(found, shell, json=json)
         if found.pick is None:
             return 1
-        if write is not None:
-            _write(write, node_file(found, found.pick, path))
+        _write_all(found, found.pick, path, decode=write, prefill=write_prefill)
         return 0
+
+
+def _measured(shape: ModelShape, precision: Precision, domain: int, ranks: int | None) -> Links:
+    there, _ = row_bytes(shape.hidden, fp8=precision == "fp8")
+    return links_of(Probe(ranks, domain, math.ceil(there)))
 
 
 def shape_from(model: str) -> tuple[ModelShape, str | None]:
@@ -164,12 +189,26 @@ def _say(plan: Plan, shell: Shell, *, json: bool) -> None:
         shell.say(line)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_all(
+    plan: Plan, picked: Point, path: str | None, *, decode: Path | None, prefill: Path | None
+) -> None:
+    """Each where it is asked for; nothing where one of them cannot be made."""
+    files = [("--write", decode, node_file(plan, picked, path))]
+    if prefill is not None:
+        if plan.pools is None:
+            raise ConfigError("--write-prefill: no layout of the GPUs for prefill holds the model")
+        files.append(("--write-prefill", prefill, prefill_file(plan, plan.pools, path)))
+    for flag, place, text in files:
+        if place is not None:
+            _write(flag, place, text)
+
+
+def _write(flag: str, path: Path, text: str) -> None:
     """Never over a file that is there."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise ConfigError(f"--write {path}: is there already: name a new file") from error
+        raise ConfigError(f"{flag} {path}: is there already: name a new file") from error
     except OSError as error:
-        raise ConfigError(f"--write {path}: cannot be written: {error.strerror}") from error
+        raise ConfigError(f"{flag} {path}: cannot be written: {error.strerror}") from error

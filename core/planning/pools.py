@@ -19,7 +19,7 @@ from tokenwire.core.planning.fit import candidates, room
 from tokenwire.core.planning.points import Point
 from tokenwire.core.planning.request import PlanRequest
 
-__all__ = ("Costs", "Pools", "Split", "balanced")
+__all__ = ("STEP_TOKENS", "Costs", "Pools", "Split", "balanced")
 
 
 STEP_TOKENS: Final = 8192

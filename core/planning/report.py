@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from typing import Final
+
 from tokenwire.core.cost.gpus import Figure
-from tokenwire.core.planning.summary import GpuRow, PoolRow, Row, Summary
+from tokenwire.core.cost.links import Way
+from tokenwire.core.planning.summary import GpuRow, LinkRows, PoolRow, Row, Summary
 
 __all__ = ("report",)
+
+WAYS: Final[dict[Way, str]] = {
+    "within": "all-to-all in a domain",
+    "across": "all-to-all between domains",
+    "sums": "all-reduce in a domain",
+}
 
 
 def report(found: Summary) -> Iterator[str]:
     """The plan for people, whether it fits first."""
+    yield _fit(found)
     yield (
-        f"{found.model}: weights {found.precision} {found.weights_gb:,.1f} GB, KV {found.kv_dtype} "
+        f"Weights {found.precision} {found.weights_gb:,.1f} GB, KV {found.kv_dtype} "
         f"{found.kv_kb_token:,.1f} KB a token"
     )
     yield (
-        f"{found.gpus} {found.gpu} in domains of {found.domain}, {found.nic_gb_s:g} GB/s beyond; "
-        f"at most {found.tpot_ms:g} ms a token; prompts of {found.input:,}, answers of "
-        f"{found.output:,}, {found.context:,} tokens of KV a sequence"
+        f"{found.gpus} {found.gpu} in domains of {found.domain}, {found.nic_gb_s:.4g} GB/s beyond "
+        f"({found.nic_mark}); at most {found.tpot_ms:g} ms a token; prompts of {found.input:,}, "
+        f"answers of {found.output:,}, {found.context:,} tokens of KV a sequence"
     )
     yield from (_figures(each) for each in found.figures)
-    yield _fit(found)
+    if found.links is not None:
+        yield ""
+        yield from _links(found.links)
     if not found.fits:
         return
     yield ""
@@ -48,7 +60,8 @@ def _figures(gpu: GpuRow) -> str:
     fp8 = "no fp8" if gpu.fp8 is None else f"fp8 {_tera(gpu.fp8, 'TFLOP/s')}"
     return (
         f"{gpu.name}: {gpu.memory_gb:g} GB at {_tera(gpu.bandwidth, 'TB/s')}, "
-        f"bf16 {_tera(gpu.bf16, 'TFLOP/s')}, {fp8}, NVLink {gpu.nvlink_gb_s:g} GB/s"
+        f"bf16 {_tera(gpu.bf16, 'TFLOP/s')}, {fp8}, NVLink {gpu.nvlink_gb_s:.4g} GB/s "
+        f"({gpu.nvlink_mark})"
     )
 
 
@@ -58,11 +71,24 @@ def _tera(figure: Figure, unit: str) -> str:
 
 def _fit(found: Summary) -> str:
     if found.smallest_gpus is None:
-        return "It fits on no number of these GPUs: each would hold too much whole."
-    fewest = f"the fewest {found.gpu} that hold it: {found.smallest_gpus} ({found.smallest_layout})"
-    if found.fits:
-        return f"It fits; {fewest}."
-    return f"It does not fit on {found.gpus}; {fewest}."
+        return f"{found.model} fits on no number of {found.gpu}: each would hold too much whole."
+    fewest = f"the fewest that hold it: {found.smallest_gpus} ({found.smallest_layout})"
+    does = "fits" if found.fits else "does not fit"
+    return f"{found.model} {does} on {found.gpus} {found.gpu}; {fewest}."
+
+
+def _links(found: LinkRows) -> Iterator[str]:
+    yield (
+        f"Measured with {found.ranks} ranks in domains of {found.domain}, {found.device}, rows of "
+        f"{found.row_bytes:,} bytes; the smallest message takes {found.latency_us:,.0f} us:"
+    )
+    cells = [
+        (WAYS[row.way], f"{row.rows:,}", f"{row.bytes:,}", f"{row.ms:,.3f}", f"{row.gb_s:,.3f}")
+        for row in found.samples
+    ]
+    yield from _table([("", "rows", "bytes a rank", "ms", "GB/s a rank"), *cells], left=(0,))
+    if found.across_gb_s is None:
+        yield "All ranks are of one domain: the link beyond is not measured."
 
 
 def _layouts(rows: Sequence[Row]) -> Iterator[str]:
@@ -143,7 +169,7 @@ def _caveats(found: Summary) -> Iterator[str]:
             "These are bounds: with DeepSeek-V3, published engines reach 37 to 56 % of them in "
             "decode and 20 to 32 % in prefill (--efficiency says what yours does)."
         )
-    yield "The engine does not run more than one GPU yet: a plan, not a configuration that starts."
+    yield "The engine has no pools yet: what decodes does its prompts too, and gives less."
 
 
 def _table(rows: Sequence[tuple[str, ...]], *, left: tuple[int, ...]) -> Iterator[str]:

@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tokenwire.core.cost.gpus import Figure, Gpu
+from tokenwire.core.cost.gpus import Cluster, Figure
+from tokenwire.core.cost.links import Links, Way
 from tokenwire.core.cost.weights import sequence_bytes, weight_bytes
 from tokenwire.core.planning.plan import Plan
 from tokenwire.core.planning.points import Limit, Point
 from tokenwire.core.planning.pools import Costs, Pools, Split
 from tokenwire.core.planning.verdicts import Verdict
 
-__all__ = ("CurvePoint", "GpuRow", "PoolRow", "Row", "Summary", "summary_of")
+__all__ = (
+    "CurvePoint",
+    "GpuRow",
+    "LinkRow",
+    "LinkRows",
+    "PoolRow",
+    "Row",
+    "Summary",
+    "summary_of",
+)
+
+LinkMark: TypeAlias = Literal["datasheet", "said", "measured"]
+
+
+class LinkRow(Struct, frozen=True):
+    """One message size of a link that was measured."""
+
+    way: Way
+    rows: int
+    bytes: int
+    """That one rank sends."""
+    ms: float
+    gb_s: float
+
+
+class LinkRows(Struct, frozen=True):
+    """The links that were measured, in GB/s of a rank; None: there is none among these ranks."""
+
+    ranks: int
+    domain: int
+    row_bytes: int
+    device: str
+    within_gb_s: float | None
+    across_gb_s: float | None
+    sums_gb_s: float | None
+    latency_us: float
+    """Of the smallest message."""
+    samples: tuple[LinkRow, ...]
 
 
 class GpuRow(Struct, frozen=True):
@@ -24,6 +64,7 @@ class GpuRow(Struct, frozen=True):
     bf16: Figure
     fp8: Figure | None
     nvlink_gb_s: float
+    nvlink_mark: LinkMark
 
 
 class Row(Struct, frozen=True):
@@ -41,6 +82,8 @@ class Row(Struct, frozen=True):
     limit: Limit | None
     refused: str
     instead: str
+    mixed: str
+    """The best mixed layout in its place, where there is one."""
 
 
 class CurvePoint(Struct, frozen=True):
@@ -75,6 +118,7 @@ class Summary(Struct, frozen=True):
     gpus: int
     domain: int
     nic_gb_s: float
+    nic_mark: LinkMark
     tpot_ms: float
     input: int
     output: int
@@ -88,6 +132,8 @@ class Summary(Struct, frozen=True):
     fits: bool
     smallest_gpus: int | None
     smallest_layout: str | None
+    links: LinkRows | None
+    """None: nothing was measured."""
     figures: tuple[GpuRow, ...]
     """Of each kind once."""
     layouts: tuple[Row, ...]
@@ -106,7 +152,8 @@ def summary_of(plan: Plan) -> Summary:
         gpu=cluster.gpu.name,
         gpus=request.gpus,
         domain=cluster.domain,
-        nic_gb_s=cluster.nic / 1e9,
+        nic_gb_s=round(cluster.nic / 1e9, 3),
+        nic_mark=_nic_mark(cluster),
         tpot_ms=round(request.tpot * 1e3, 3),
         input=request.input,
         output=request.output,
@@ -118,7 +165,8 @@ def summary_of(plan: Plan) -> Summary:
         fits=plan.fits,
         smallest_gpus=plan.smallest.gpus if plan.smallest else None,
         smallest_layout=plan.smallest.name if plan.smallest else None,
-        figures=tuple(map(_gpu, dict.fromkeys((cluster.gpu, request.prefill.cluster.gpu)))),
+        links=None if cluster.links is None else _links(cluster.links),
+        figures=tuple(_gpu(each) for each in _kinds(cluster, request.prefill.cluster)),
         layouts=tuple(_row(each, request.efficiency) for each in plan.verdicts),
         curve=tuple(_point(each, plan.pick) for each in plan.curve),
         pick=None if plan.pick is None else _point(plan.pick, plan.pick),
@@ -126,8 +174,50 @@ def summary_of(plan: Plan) -> Summary:
     )
 
 
-def _gpu(gpu: Gpu) -> GpuRow:
-    return GpuRow(gpu.name, gpu.memory / 1e9, gpu.bandwidth, gpu.bf16, gpu.fp8, gpu.nvlink / 1e9)
+def _kinds(*clusters: Cluster) -> tuple[Cluster, ...]:
+    """One of each kind of GPU."""
+    return tuple({each.gpu.name: each for each in reversed(clusters)}.values())[::-1]
+
+
+def _gpu(cluster: Cluster) -> GpuRow:
+    gpu, (inside, _) = cluster.gpu, cluster.measured
+    return GpuRow(
+        gpu.name,
+        gpu.memory / 1e9,
+        gpu.bandwidth,
+        gpu.bf16,
+        gpu.fp8,
+        round(cluster.inside / 1e9, 3),
+        "measured" if inside else "datasheet",
+    )
+
+
+def _nic_mark(cluster: Cluster) -> LinkMark:
+    _, beyond = cluster.measured
+    if beyond:
+        return "measured"
+    return "datasheet" if cluster.nic == cluster.gpu.nic else "said"
+
+
+def _links(links: Links) -> LinkRows:
+    return LinkRows(
+        links.ranks,
+        links.domain,
+        links.row_bytes,
+        links.device,
+        *(_giga(each) for each in (links.within, links.across, links.sums)),
+        round(links.latency * 1e6, 1),
+        tuple(
+            LinkRow(
+                each.way, each.rows, each.sent, round(each.seconds * 1e3, 3), _giga(each.rate) or 0
+            )
+            for each in links.samples
+        ),
+    )
+
+
+def _giga(rate: float | None) -> float | None:
+    return None if rate is None else round(rate / 1e9, 3)
 
 
 def _row(verdict: Verdict, efficiency: float) -> Row:
@@ -145,6 +235,7 @@ def _row(verdict: Verdict, efficiency: float) -> Row:
         limit=best.limit if best else None,
         refused=verdict.refused,
         instead=verdict.instead.name if verdict.instead else "",
+        mixed=verdict.mixed.name if verdict.mixed else "",
     )
 
 

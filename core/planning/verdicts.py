@@ -82,7 +82,7 @@ def curve(request: PlanRequest, verdicts: Sequence[Verdict]) -> tuple[Point, ...
 
 
 def _held_back(request: PlanRequest, verdict: Verdict) -> str:
-    network = f"{request.decode.cluster.nic / 1e9:g} GB/s"
+    network = f"{request.decode.cluster.nic / 1e9:.4g} GB/s"
     if (best := verdict.best) is None:
         step = point_at(request, verdict.layout, 1).step
         return f"its exchange over {network} takes {step.exchange * 1e3:.1f} ms at a batch of 1"

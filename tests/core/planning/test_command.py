@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from tests import goldens
-from tokenwire.core.cli import main
+from tokenwire.core.cli import main, probing
+from tokenwire.core.cost.links import Links, Probe, Sample
+from tokenwire.core.errors import ConfigError
 
 HERE = Path(__file__).parent / "goldens"
 
@@ -53,10 +56,8 @@ def test_plans_as_text_and_as_json(run, name):
 
 
 def test_it_says_first_whether_the_model_fits(run):
-    assert (
-        "It does not fit on 4; the fewest h200 that hold it: 8 (TP_8)."
-        in run(*CASES["does_not_fit"].split())[1].splitlines()
-    )
+    first = run(*CASES["does_not_fit"].split())[1].splitlines()[0]
+    assert first == "deepseek-v3 does not fit on 4 h200; the fewest that hold it: 8 (TP_8)."
     assert "No layout keeps 0.1 ms a token" in run(*CASES["too_slow"].split())[1]
 
 
@@ -78,6 +79,9 @@ def test_it_is_listed(capsys):
         ("--model qwen3-8b --gpus 8 --domain 0", "domain: wanted at least 1 GPU"),
         ("--model qwen3-8b --gpus 8 --weights-dtype int4", "int4"),
         ("--model qwen3-8b --gpus 8 --price 0", "price: wanted more than 0"),
+        ("--model qwen3-8b --gpus 8 --ranks 2", "says how many ranks --measure starts"),
+        ("--model qwen3-8b --gpus 8 --measure --ranks 1", "a link is between 2 or more, got 1"),
+        ("--model qwen3-8b --gpus 8 --measure --ranks 12", "do not make whole domains of 8"),
     ],
 )
 def test_wrong_questions_are_2_and_a_sentence(run, arguments, message):
@@ -101,7 +105,7 @@ def test_a_folder_and_its_config_are_the_same(run, tmp_path):
     (folder / "config.json").write_text(json.dumps(config))
     found = run("--model", folder, "--gpus", 1)
     assert found[0] == 0
-    assert found[1].startswith("small: weights bf16")
+    assert found[1].startswith("small fits on 1 h200;")
     assert run("--model", folder / "config.json", "--gpus", 1) == found
     (folder / "config.json").write_text("{")
     assert run("--model", folder, "--gpus", 1)[0] == 2
@@ -119,6 +123,81 @@ def test_it_writes_a_new_file_alone(run, tmp_path):
     assert "is there already: name a new file" in " ".join(err.split())
     missing = tmp_path / "none" / "node.yaml"
     assert run(*arguments[:-1], missing)[0] == 2
+    other = tmp_path / "prefill.yaml"
+    assert run(*arguments[:-2], "--write-prefill", other)[0] == 0
+    assert yaml.safe_load(other.read_text())["node_role"] == "prefill"
     untouched = tmp_path / "unfit.yaml"
     assert run(*CASES["too_slow"].split(), "--write", untouched)[0] == 1
     assert not untouched.exists()
+
+
+# --- measured links ------------------------------------------------------------------------------
+
+
+def found(asked: Probe) -> Links:
+    """As if V3's 64 ranks had said so."""
+    assert asked == Probe(None, 8, 7392), "a row of V3 in fp8, with its scales"
+    samples = Sample("within", 1, 7392, 1e-5), Sample("across", 1024, 10**8, 8e-3)
+    return Links(64, 8, 7392, "cards over NCCL", 400e9, 12.5e9, 300e9, 1e-5, samples)
+
+
+class Point:
+    """An entry point."""
+
+    name, value = "mine", "mine:measure"
+
+    def __init__(self, function):
+        self.load = lambda: function
+
+
+def measuring(monkeypatch, *points):
+    monkeypatch.setattr(probing, "entry_points", lambda *, group: points)
+
+
+WIDE = "--model deepseek-v3 --gpus 64 --kv-dtype fp8 --measure"
+
+
+def test_measured_links_take_the_datasheets_place(run, monkeypatch):
+    measuring(monkeypatch, Point(found))
+    code, text, _ = run(*WIDE.split())
+    assert code == 0
+    assert "64 h200 in domains of 8, 12.5 GB/s beyond (measured)" in text
+    assert "NVLink 400 GB/s (measured)" in text
+    assert "Measured with 64 ranks in domains of 8, cards over NCCL, rows of 7,392 bytes" in text
+    assert "all-to-all between domains  1,024   100,000,000  8.000       12.500" in text
+    assert "Refused: DEP_64: its exchange over 12.5 GB/s caps a GPU" in text
+    row = json.loads(run(*WIDE.split(), "--json")[1])
+    assert (row["nic_mark"], row["links"]["sums_gb_s"]) == ("measured", 300)
+    assert row["figures"][0]["nvlink_mark"] == "measured"
+
+
+def test_a_link_that_is_said_stands(run, monkeypatch):
+    measuring(monkeypatch, Point(found))
+    assert "50 GB/s beyond (datasheet)" in run(*WIDE.split()[:-1])[1]
+    assert "100 GB/s beyond (said)" in run(*WIDE.split(), "--nic", "100")[1]
+
+
+def test_what_was_not_measured_is_the_datasheets(run, monkeypatch):
+    measuring(monkeypatch, Point(lambda asked: replace(found(asked), across=None)))
+    text = run(*WIDE.split())[1]
+    assert "50 GB/s beyond (datasheet)" in text
+    assert "All ranks are of one domain: the link beyond is not measured." in text
+
+
+def fails(_):
+    raise ConfigError("--measure: rank 1 of 4 failed: no device")
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ((), "no package that is installed measures links"),
+        ((Point(fails),), "rank 1 of 4 failed: no device"),
+        ((Point(lambda _: 7),), "mine:measure gave int, wanted Links"),
+    ],
+)
+def test_measuring_that_fails_is_2_and_a_sentence(run, monkeypatch, points, message):
+    measuring(monkeypatch, *points)
+    code, out, err = run(*WIDE.split())
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.split())

@@ -6,7 +6,6 @@ import itertools
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,7 +17,6 @@ from tokenwire.core.cost.roof import roof
 from tokenwire.core.cost.weights import sequence_bytes, weight_bytes
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.planning.fit import candidates, room, smallest
-from tokenwire.core.planning.node_file import node_file
 from tokenwire.core.planning.plan import make_plan
 from tokenwire.core.planning.points import best_point, frontier, point_at
 from tokenwire.core.planning.pools import balanced
@@ -320,30 +318,6 @@ def test_other_times_are_refused(text):
 
 
 # --- what is written -----------------------------------------------------------------------------
-
-
-def test_a_node_file_has_the_nodes_keys():
-    plan = make_plan(asked(nic=12.5e9))
-    text = node_file(plan, plan.pick, "/models/v3: odd")
-    assert "this file does not start" in text
-    assert yaml.safe_load(text) == {
-        "path": "/models/v3: odd",
-        "node_role": "decode",
-        "parallel_strategy": "DEP_8",
-        "instance_count": 8,
-        "max_batch_size": 126,
-        "max_model_len": 5120,
-        "gpu_memory_fraction": 0.88,
-        "kv_dtype": "fp8",
-        "slo": {"user_tokens_per_s": 20},
-    }
-
-
-def test_a_node_file_of_one_gpu():
-    plan = make_plan(asked(shape_named("qwen3-8b"), gpus=1, kv_dtype="bf16"))
-    found = yaml.safe_load(node_file(plan, plan.pick, None))
-    assert (found["parallel_strategy"], found["instance_count"]) == ("TP_1", 1)
-    assert not {"path", "kv_dtype"} & set(found)
 
 
 def test_docs_show_what_is_printed():

@@ -20,7 +20,7 @@ from tokenwire.core.cost.exchange import all_reduce_bytes
 from tokenwire.core.cost.links import Links, Pair, Sample, Way
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
 
-__all__ = ("BUDGET_S", "Exchange", "measure")
+__all__ = ("BUDGET_S", "Exchange", "measure", "measure_sums")
 
 ROWS: Final = (1, 16, 128, 1024)
 """To each other rank: from a step of few tokens to one of prompts."""
@@ -65,6 +65,15 @@ def measure(
         samples=(*within, *across, *sums),
         pairs=tuple(timer.pairs(across[-1].rows)) if across else (),
     )
+
+
+def measure_sums(
+    mesh: Mesh, row_bytes: int, domain: int, device: torch.device, *, budget_s: float = BUDGET_S
+) -> tuple[float | None, tuple[Sample, ...]]:
+    """All-reduces of the mesh's parts alone: their rate, and each message size."""
+    timer = _Timer(mesh, row_bytes, domain, device, data=mesh.data, budget_s=budget_s)
+    found = tuple(timer.sums())
+    return _best(found), found
 
 
 @final
