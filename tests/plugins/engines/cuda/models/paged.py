@@ -13,7 +13,8 @@ import torch
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.kernels.op import REFERENCE, Signature
 from tokenwire.kernels.ops import Ops, all_ops
-from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.batch import Batch
+from tokenwire.plugins.engines.cuda.memory import layer_cache
 
 __all__ = ("Paged", "reference_ops")
 
@@ -35,14 +36,10 @@ class Paged:
         self.sequences = [list(each) for each in sequences]
         self.computed = [0] * len(sequences)
         self.groups = config.groups
-        shape = (blocks, BLOCK, config.kv_heads, config.head_dim)
-        self.caches = [
-            KvCache(
-                torch.full(shape, torch.nan, dtype=model.dtype),
-                torch.full(shape, torch.nan, dtype=model.dtype),
-            )
-            for _ in range(config.layers)
-        ]
+        self.caches = [layer_cache(model, blocks, BLOCK) for _ in range(config.layers)]
+        for cache in self.caches:
+            cache.k.fill_(torch.nan)
+            cache.v.fill_(torch.nan)
         order = random.Random(0)
         self.free = [order.sample(range(1, blocks), blocks - 1) for _ in self.groups]
         self.tables = [[[] for _ in self.groups] for _ in sequences]
