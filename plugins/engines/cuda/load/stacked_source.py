@@ -117,7 +117,9 @@ class StackedSource(Source):
         if entry.shape[3] != BLOCK // 2 or entry.kind != "U8":
             raise _wrong(entry, f"U8 with {BLOCK // 2} bytes a block")
         if scales is None or scales.shape != wanted or scales.kind != "U8":
-            raise _wrong(entry, f"its scales of shape {list(wanted)}, U8, under ..._scales beside it")
+            raise _wrong(
+                entry, f"its scales of shape {list(wanted)}, U8, under ..._scales beside it"
+            )
         return experts, (rows // parts, entry.shape[2] * BLOCK), size + scales.bytes
 
 
