@@ -20,13 +20,26 @@ from tokenwire.plugins.engines.cuda.parallel.group import ALONE
 
 __all__ = ("OPS_BLOCK", "Linear", "Part")
 
+ORDERED = ("weight", "bias")
+"""What has a row for each output."""
+
 
 @final
 class Linear:
     """Called with x [T, inputs] and the step's adapter gate; gives [T, sum of the parts]: of those
     inputs and outputs that are this rank's."""
 
-    __slots__ = ("bias", "group", "lora", "matmul", "product", "scales", "share", "weight")
+    __slots__ = (
+        "bias",
+        "group",
+        "lora",
+        "matmul",
+        "order",
+        "product",
+        "scales",
+        "share",
+        "weight",
+    )
 
     def __init__(
         self,
@@ -38,11 +51,15 @@ class Linear:
         cut: CutBy = "",
         shared: Sequence[int] = (),
         reduces: bool = True,
+        order: Tensor | None = None,
     ) -> None:
         """`parts` and `inputs` are the checkpoint's sizes; `cut` and `shared` are as `share` takes
-        them. `reduces` False: the caller adds up the ranks' summands.
+        them. `reduces` False: the caller adds up the ranks' summands. `order` [outputs] int64, of
+        a layer of one part: which of the outputs that are here comes where; blocks of fp8 weights
+        are to hold the same outputs as before.
 
         Raises ConfigError for a size that cannot be cut."""
+        self.order = order
         self.share = share(site, parts, inputs, cut, shared)
         self.group = site.mesh.tensor if cut == "inputs" and reduces else ALONE
         self.lora: Lora | None = None
@@ -65,6 +82,8 @@ class Linear:
         elif bias:
             self.bias = site.empty(outputs)
             self.share.put(site, self.bias, "bias")
+        if order is not None:
+            site.orders.update((f"{name}.{each}", order) for name, _ in parts for each in ORDERED)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -93,6 +112,8 @@ class Linear:
             b = b.narrow(0, cut.start, cut.length)
         elif cut is not None:
             a = a.narrow(1, cut.start, cut.length)
+        if self.order is not None:
+            b = b[self.order.to(b.device)]
         assert self.lora is not None
         self.lora.put(slot, part, a, b)
 

@@ -39,13 +39,14 @@ class LatentAttention:
         self.cut = site.slice_of("num_attention_heads", config.heads)
         self.heads = config.heads if self.cut is None else self.cut.length
         self._queries(site, name, config.mla)
-        entry = config.mla.kv_rank + config.mla.rope_dim
-        kv_name = f"{name}.kv_a_proj_with_mqa"
-        self.kv_down = Linear(site, [(kv_name, entry)], config.hidden, bias=config.qkv_bias)
+        self.kv_down = Linear(
+            site,
+            [(f"{name}.kv_a_proj_with_mqa", config.mla.kv_rank + config.mla.rope_dim)],
+            config.hidden,
+            bias=config.qkv_bias,
+            order=_turned(site, 1, config.mla.kv_rank),
+        )
         self.kv_norm = site.weight(f"{name}.kv_a_layernorm.weight", config.mla.kv_rank)
-        if config.mla.interleaved:
-            order = _turned(1, config.mla.kv_rank, config.mla.rope_dim, site.device)
-            site.orders[f"{kv_name}.weight"] = site.orders[f"{kv_name}.bias"] = order
         self.w_uk, self.w_uv = self._ups(site, f"{name}.kv_b_proj", config.mla)
         self.output = Linear(
             site,
@@ -67,11 +68,14 @@ class LatentAttention:
         width = mla.nope_dim + mla.rope_dim
         if mla.interleaved and not _in_blocks(config.heads, mla):
             site = replace(site, keeps_fp8=False)
-        self.q_up = Linear(site, [(last, config.heads * width)], inputs, bias=False, cut="outputs")
-        if mla.interleaved:
-            site.orders[f"{last}.weight"] = _turned(
-                self.heads, mla.nope_dim, mla.rope_dim, site.device
-            )
+        self.q_up = Linear(
+            site,
+            [(last, config.heads * width)],
+            inputs,
+            bias=False,
+            cut="outputs",
+            order=_turned(site, self.heads, mla.nope_dim),
+        )
 
     def _ups(self, site: Site, name: str, mla: Mla) -> tuple[Tensor, Tensor]:
         """[heads, Dn, C] and [heads, Dv, C], which make keys and values of latents; 8-bit weights
@@ -149,11 +153,15 @@ class LatentAttention:
         return torch.cat((latent, turned), dim=-1)
 
 
-def _turned(heads: int, plain: int, turned: int, device: torch.device) -> Tensor:
-    """[heads * (plain + turned)] int64: of every head's `turned` last rows, which are pairs side by
-    side, the firsts of all pairs and then the seconds, as the op rope wants them."""
-    rows = torch.arange(heads * (plain + turned), device=device).view(heads, plain + turned)
-    pairs = rows[:, plain:].unflatten(1, (turned // 2, 2)).mT.flatten(1)
+def _turned(site: Site, heads: int, plain: int) -> Tensor | None:
+    """An order of the outputs of `heads`: each has `plain` of them, then those that are rotated.
+    Of these, where they are pairs side by side, the firsts of all pairs come before the seconds, as
+    the op rope wants them."""
+    mla = site.config.mla
+    if mla is None or not mla.interleaved:
+        return None
+    rows = torch.arange(heads * (plain + mla.rope_dim), device=site.device).view(heads, -1)
+    pairs = rows[:, plain:].unflatten(1, (-1, 2)).mT.flatten(1)
     return torch.cat((rows[:, :plain], pairs), dim=1).flatten()
 
 
