@@ -136,7 +136,7 @@ class ModelConfig(Struct, frozen=True):
     gate_alpha: float = 1.702
     """Of swiglu_clamped: multiplies the gate within the sigmoid."""
     gate_limit: float = 7.0
-    """Of swiglu_clamped: the most that the gate may be, and the most and least of the other half."""
+    """Of swiglu_clamped: the most that the gate may be, and the size of the other half."""
     attention_softcap: float = 0.0
     """0: none."""
     logit_softcap: float = 0.0

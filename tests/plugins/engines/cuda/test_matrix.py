@@ -83,7 +83,40 @@ def mixed() -> Path:
     return folder
 
 
-MODELS = {"llama": tiny_llama, "gemma3": windowed, "qwen3_moe": mixed}
+@cache
+def sunk() -> Path:
+    """A tiny gpt-oss: sinks in every head, two of three layers see six tokens, four experts."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    config = transformers.GptOssConfig(
+        vocab_size=160,
+        hidden_size=32,
+        intermediate_size=24,
+        num_hidden_layers=3,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=128,
+        sliding_window=6,
+        initializer_range=0.5,
+        eos_token_id=1,
+        pad_token_id=0,
+        bos_token_id=2,
+    )
+    network = transformers.GptOssForCausalLM(config)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if name.endswith(("sinks", "bias")):
+                parameter.normal_(0, 0.5)
+    folder = Path(mkdtemp(prefix="tokenwire-sunk-"))
+    network.save_pretrained(folder)
+    return folder
+
+
+MODELS = {"llama": tiny_llama, "gemma3": windowed, "qwen3_moe": mixed, "gpt_oss": sunk}
 
 
 def jobs(prefix: str = "") -> list[TokenJob]:
@@ -122,6 +155,10 @@ FEW = (
     ("qwen3_moe", SIZE - 1, False, True, True),
     ("qwen3_moe", SIZE, True, True, False),
     ("qwen3_moe", 64, True, True, True),
+    ("gpt_oss", 1, True, False, False),
+    ("gpt_oss", SIZE - 1, False, True, True),
+    ("gpt_oss", SIZE, True, True, False),
+    ("gpt_oss", 64, True, True, True),
 )
 """What experts could differ in: how many tokens a step has, and rows that only fill it up."""
 

@@ -172,7 +172,7 @@ def test_a_sink_is_a_scale_of_what_there_is_without_it() -> None:
     found = attention(q, k, v, batch, 8**-0.5, sinks=sinks)
     scaled = plain * torch.sigmoid(lse - sinks)[..., None]
     torch.testing.assert_close(found, scaled, atol=2.4e-7, rtol=0)
-    assert float((found - scaled).norm() / plain.norm()) < 6e-8
+    assert float((found - scaled).norm() / plain.norm()) < 1.2e-7
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 33])
