@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-import torch
-
-from tokenwire.plugins.engines.cuda.sizes import GIB, Shape
-
 if TYPE_CHECKING:
+    import torch
+
     from tokenwire.kernels.ops import Ops
     from tokenwire.plugins.engines.cuda.load import Loaded
+    from tokenwire.plugins.engines.cuda.sizes import Shape
 
 __all__ = ("About", "about", "line")
 
@@ -31,6 +30,10 @@ def about(
 ) -> About:
     """`blocks`: of the first KV group. `sizes`: bytes of weights, workspace, graphs, KV, ...;
     `switches`: what was decided, in a word each."""
+    import torch
+
+    from tokenwire.plugins.engines.cuda.sizes import GIB
+
     model, seconds = loaded.model, max(loaded.seconds, 1e-9)
     facts: About = {
         "model": name or loaded.config.family,

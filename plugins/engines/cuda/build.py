@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
@@ -54,9 +55,15 @@ def build(settings: CudaSettings, services: Services) -> Engine:
     return ThreadedEngine(built.worker, built.card, built.slots + settings.max_waiting, "cuda")
 
 
-def build_here(settings: CudaSettings, services: Services, *, revision: str = "") -> Built:
-    """A model on one device of this process. `revision`: of the weights; "": found out.
-    Raises as `build` does."""
+def build_here(
+    settings: CudaSettings,
+    services: Services,
+    *,
+    revision: str = "",
+    told: Callable[[int, int], None] | None = None,
+) -> Built:
+    """A model on one device of this process. `revision`: of the weights; "": found out. `told`
+    gets (bytes loaded, bytes in all); None: a bar shows them. Raises as `build` does."""
     machine = preflight.look(settings.device)
     device = preflight.pick_device(settings.device, machine)
     preflight.check(device, machine)
@@ -88,7 +95,7 @@ def build_here(settings: CudaSettings, services: Services, *, revision: str = ""
         return CausalModel(config, ops, device="meta", dtype=dtype).weight_bytes
 
     remedy = "take a smaller checkpoint or dtype, or another device"
-    with bar(path.name) as progress, reserving(device, path.name, weights, remedy):
+    with bar(path.name, told) as progress, reserving(device, path.name, weights, remedy):
         loaded = load(
             path,
             device=device,

@@ -32,6 +32,12 @@ class EventLog:
             names = tuple(identity.hex() for identity in hashes)
             self._events.append(BlockRemoved(self.seq, names))
 
+    def restarted(self, hashes: Iterable[bytes]) -> None:
+        """All that is held now, where what changed is no chain."""
+        self.seq += 1
+        if self.is_heard:
+            self._events.append(self.snapshot(hashes))
+
     def take(self) -> tuple[KvEvent, ...]:
         """The events since the last call."""
         events, self._events = tuple(self._events), []

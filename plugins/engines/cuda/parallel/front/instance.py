@@ -1,0 +1,365 @@
+"""One group of ranks: started, heard, ended as a whole, and started again after a while.
+
+A rank that is lost takes the group with it: its jobs end at once, and say which rank and why. All
+of this runs on the front's own loop. Knows no other group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, Protocol, TypeAlias, final
+
+from msgspec.structs import replace
+
+from tokenwire.core.tokens import (
+    Control,
+    EngineCard,
+    Finish,
+    FinishCause,
+    FinishKind,
+    KvEvent,
+    TokenDelta,
+    TokenJob,
+)
+from tokenwire.plugins.engines.cuda.parallel.frames import (
+    Controls,
+    Deltas,
+    Enter,
+    Events,
+    Failed,
+    Figures,
+    FromRank,
+    Hello,
+    Listen,
+    Progress,
+    Stop,
+    Wake,
+)
+from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch, Launched
+from tokenwire.plugins.engines.cuda.parallel.front.part import Part
+from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
+from tokenwire.plugins.engines.cuda.parallel.order import Order, write_order
+
+__all__ = ("Hub", "Instance", "State")
+
+LOG = logging.getLogger("tokenwire.engine.cuda")
+
+State: TypeAlias = Literal["starting", "ready", "down", "ended"]
+
+LAST_WORD_S: Final = 1.0
+"""How long the front waits for the launcher's word on why a connection ended."""
+STOP_S: Final = 25.0
+"""How long a group that was told to stop may take: a leader's own grace, and a little."""
+LONGEST_WAIT_S: Final = 60.0
+"""Between two starts at most; and how long a group must have served for waits to begin anew."""
+
+
+class Hub(Protocol):
+    """Where a group's news go."""
+
+    def deltas(self, batch: tuple[TokenDelta, ...]) -> None: ...
+
+    def events(self, part: Part, events: Sequence[KvEvent]) -> None: ...
+
+    def left(self, part: Part) -> None:
+        """It is gone."""
+
+    def moved(self, instance: Instance) -> None:
+        """Its state or its progress is another."""
+
+    def misfit(self, cards: Sequence[EngineCard]) -> str:
+        """Why these cannot serve what the front has promised; "": they can."""
+
+
+@final
+class Instance:
+    def __init__(self, order: Order, ranks: int, launch: Launch, folder: Path, hub: Hub) -> None:
+        """`ranks`: how many there are on all machines. `order`: without token and failure file."""
+        self.index = order.instance
+        self.ranks = ranks
+        self.state: State = "starting"
+        self.reason = "it is starting"
+        """Why it is not ready."""
+        self.parts: list[Part] = []
+        self.starts = 0
+        self.progress: dict[int, tuple[int, int]] = {}
+        """Bytes that each rank has loaded, and its all."""
+        self.restarts = False
+        """Whether it starts again after it has failed."""
+        self._order = order
+        self._launch = launch
+        self._folder = folder
+        self._hub = hub
+        self._loop = asyncio.get_running_loop()
+        self._launched: Launched | None = None
+        self._wires: dict[int, Wire] = {}
+        self._hellos: dict[int, Hello] = {}
+        self._wave = 0
+        self._word = ""
+        """Why it fails, said by a rank."""
+        self._token = ""
+        self._timer: asyncio.TimerHandle | None = None
+        self._wait_s = 1.0
+        self._ready_at = 0.0
+        self._is_stopping = False
+
+    # --- its life ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.starts += 1
+        self.state, self.reason = "starting", "it is starting"
+        self._wires, self._hellos, self.parts = {}, {}, []
+        self._wave, self._word, self.progress = 0, "", {}
+        self._token = secrets.token_hex(32)
+        path = self._folder / f"order-{self.index}"
+        self._failure.unlink(missing_ok=True)
+        write_order(replace(self._order, token=self._token, failure=str(self._failure)), path)
+        loop, number = self._loop, self.starts
+
+        def exited(code: int) -> None:
+            # Why suppressed: where the loop has ended, nobody asks any more.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._exited, number, code)
+
+        self._hush()
+        try:
+            self._launched = self._launch(path, exited)
+        except OSError as error:
+            self._fail(f"group {self.index}: its launcher cannot be started: {error}")
+            self._again()
+            return
+        self._hub.moved(self)
+
+    def stop(self) -> None:
+        """For good: what runs is aborted."""
+        if self._is_stopping:
+            return
+        self._is_stopping = True
+        if self.state == "ready":
+            for part in self.parts:
+                part.wire.send(Stop())
+            self._set_timer(STOP_S, self._end)
+        elif self._launched is not None:
+            self._end()
+        else:
+            self._over()
+
+    def abandon(self, sentence: str) -> None:
+        """The loop is broken: end everything, as far as that goes."""
+        self._is_stopping = True
+        self._fail(sentence)
+
+    def owns(self, enter: Enter) -> bool:
+        """Whether a rank that enters is one of the processes that were started last."""
+        return (
+            self.state == "starting"
+            and secrets.compare_digest(enter.token, self._token)
+            and 0 <= enter.rank < self.ranks
+            and enter.rank not in self._wires
+        )
+
+    def admit(self, wire: Wire) -> None:
+        self._wires[wire.rank] = wire
+        self._hush()
+
+    # --- what its ranks say ------------------------------------------------------------------
+
+    def heard(self, wire: Wire, frame: FromRank) -> None:
+        if self._wires.get(wire.rank) is not wire:
+            return
+        match frame:
+            case Deltas():
+                part = self._part_of(wire)
+                if part is not None and (batch := part.took(frame.batch)):
+                    self._hub.deltas(batch)
+            case Figures():
+                part = self._part_of(wire)
+                if part is not None:
+                    part.now = frame
+                    part.figures = frame.figures or part.figures
+            case Events():
+                part = self._part_of(wire)
+                if part is not None:
+                    self._hub.events(part, frame.events)
+            case Progress():
+                self.progress[wire.rank] = frame.done, frame.total
+                self._hush()
+                self._hub.moved(self)
+            case Hello():
+                self._hellos[wire.rank] = frame
+                self._hush()
+                self._welcome()
+            case Failed():
+                self._fail(f"{self._who(wire.rank)}: {frame.text}")
+            case Enter():
+                pass
+
+    def lost(self, wire: Wire) -> None:
+        if self._wires.get(wire.rank) is not wire or self.state in ("down", "ended"):
+            return
+        if self._is_stopping:
+            del self._wires[wire.rank]
+            return
+        if not self._word:
+            # Why not at once: the launcher knows the signal, and says it a moment later.
+            self._word = f"{self._who(wire.rank)} is gone: its connection closed"
+            self._set_timer(LAST_WORD_S, lambda: self._fail(self._word))
+
+    # --- what it is given --------------------------------------------------------------------
+
+    def submit(self, part: Part, jobs: Sequence[TokenJob]) -> None:
+        """The jobs are in `part.jobs` already."""
+        self._wave += 1
+        late = part.send(self._wave, jobs)
+        for other in self.parts:
+            if other is not part:
+                other.wire.send(Wake(self._wave))
+        if late:
+            self._hub.deltas(tuple(late))
+
+    def control(self, part: Part, frames: Sequence[Control]) -> None:
+        part.wire.send(Controls(tuple(frames)))
+
+    def listen(self) -> None:
+        for part in self.parts:
+            part.wire.send(Listen())
+
+    # --- inside ------------------------------------------------------------------------------
+
+    @property
+    def _failure(self) -> Path:
+        return self._folder / f"failure-{self.index}"
+
+    def _part_of(self, wire: Wire) -> Part | None:
+        return next((part for part in self.parts if part.wire is wire), None)
+
+    def _who(self, rank: int) -> str:
+        is_one = self._order.settings.instance_count == 1
+        return f"rank {rank} of {self.ranks}" + ("" if is_one else f" of group {self.index}")
+
+    def _welcome(self) -> None:
+        """All are ready, once all have said so."""
+        if len(self._hellos) < self.ranks or self.state != "starting":
+            return
+        parts = []
+        for rank, hello in sorted(self._hellos.items()):
+            if hello.part is not None and hello.card is not None:
+                key = self.index * self.ranks + hello.part
+                parts.append(Part(key, self._wires[rank], hello, hello.card))
+        misfit = self._hub.misfit([part.card for part in parts])
+        if misfit:
+            self._fail(misfit)
+            return
+        self.parts = sorted(parts, key=lambda part: part.key)
+        self.state, self.reason = "ready", ""
+        self._ready_at = self._loop.time()
+        self._clear_timer()
+        self._hub.moved(self)
+
+    def _exited(self, number: int, code: int) -> None:
+        """All processes of a start have ended."""
+        if number != self.starts:
+            return
+        self._launched = None
+        if self._is_stopping:
+            self._over()
+            return
+        if self.state != "down":
+            self._fail(self._last_word(code))
+        self._again()
+
+    def _fail(self, sentence: str) -> None:
+        """End it as a whole, and everything that it ran."""
+        if self.state in ("down", "ended"):
+            return
+        if not self._is_stopping:
+            LOG.error("%s", sentence)
+        self.state, self.reason = "down", sentence
+        self._clear_timer()
+        self._drop(Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=sentence))
+        if self._launched is not None:
+            self._launched.end()
+        self._hub.moved(self)
+
+    def _drop(self, finish: Finish) -> None:
+        wires, self._wires = self._wires, {}
+        for wire in wires.values():
+            wire.close()
+        parts, self.parts = self.parts, []
+        for part in parts:
+            if deltas := part.jobs.end_all(finish):
+                self._hub.deltas(tuple(deltas))
+            self._hub.left(part)
+
+    def _again(self) -> None:
+        """Start again, later each time, unless it has served for a while."""
+        if not self.restarts or self._is_stopping:
+            return
+        if self._ready_at and self._loop.time() - self._ready_at >= LONGEST_WAIT_S:
+            self._wait_s = 1.0
+        self._ready_at = 0.0
+        LOG.warning("group %d starts again in %g s", self.index, self._wait_s)
+        self._set_timer(self._wait_s, self.start)
+        self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
+
+    def _end(self) -> None:
+        """Stop, without waiting for what ends by itself."""
+        self._clear_timer()
+        self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
+        if self._launched is None:
+            self._over()
+        else:
+            self._launched.end()
+
+    def _over(self) -> None:
+        self._clear_timer()
+        self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
+        self.state, self.reason = "ended", "it was shut down"
+        self._hub.moved(self)
+
+    def _last_word(self, code: int) -> str:
+        """The launcher's, or what its exit code says."""
+        try:
+            found = json.loads(self._failure.read_text())
+        except (OSError, ValueError):
+            found = {}
+        if isinstance(rank := found.get("rank"), int):
+            how = found.get("signal") or f"exit code {found.get('code')}"
+            more = f"; {found['message']}" if found.get("message") else ""
+            return f"{self._who(rank)} died: {how}{more}"
+        group = f"group {self.index}"
+        if found.get("message"):
+            return f"{group}: {found['message']}"
+        return self._word or f"{group}: its processes ended with exit code {code}"
+
+    def _hush(self) -> None:
+        """Somebody said something: the silence begins anew."""
+        if self.state == "starting" and not self._word:
+            self._set_timer(self._order.settings.start_timeout, self._silent)
+
+    def _silent(self) -> None:
+        left = [str(rank) for rank in range(self.ranks) if rank not in self._hellos]
+        entered = [rank for rank in left if int(rank) in self._wires]
+        where = f" ({', '.join(entered)} had begun)" if entered else " (none of them had begun)"
+        noun = "rank" if len(left) == 1 else "ranks"
+        self._fail(
+            f"group {self.index}: {noun} {', '.join(left)} of {self.ranks} said nothing for "
+            f"{self._order.settings.start_timeout:g} s while starting{where}: look for their last "
+            "lines in the log, or raise start_timeout"
+        )
+
+    def _set_timer(self, seconds: float, then: Callable[[], None]) -> None:
+        """There is one at a time: the last that was set."""
+        self._clear_timer()
+        self._timer = self._loop.call_later(seconds, then)
+
+    def _clear_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
