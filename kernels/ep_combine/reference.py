@@ -1,4 +1,4 @@
-"""Experts' rows in the order in which their senders wait for them, and the sum at home, in torch."""
+"""Experts' rows in the order in which their senders wait for them, and the sum there, in torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens' rows made ready for the ranks that hold their experts, and put in order where they arrive.
+"""Tokens' rows made ready for the ranks that hold their experts, and put in order there.
 
 The exchange itself is not here: these ops say what is sent and read what came (`wire.py` has the
 form of a row on its way).

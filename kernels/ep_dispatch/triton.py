@@ -1,4 +1,4 @@
-"""Rows by destination, and by expert where they arrive, in Triton: stable counting sorts and copies.
+"""Rows by destination, and by expert where they arrive, in Triton: counting sorts and copies.
 
 A program of a sort does one rank, or one expert: it counts what is before it, then gives its own
 their places, in order. Nothing is added atomically, so every run gives the same order.

@@ -1,4 +1,4 @@
-"""A token's row on its way to another rank: values, scales, experts and weights in one run of words.
+"""A token's row on its way to another rank: values, scales, experts, weights in a run of words.
 
 Why one run: a step of few tokens pays for each message, not for its length. A row has, in words of
 4 bytes: the values; where these are fp8, a float32 scale for each 128; top_k experts (physical ids

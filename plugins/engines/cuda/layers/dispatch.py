@@ -25,11 +25,13 @@ Format = Literal["contiguous", "masked"]
 @dataclass(frozen=True, slots=True)
 class Contiguous:
     rows: Tensor
-    """[R, H]."""
+    """[R, H]; those after the last expert's may be anything."""
     offsets: Tensor
     """[E + 1] int32: expert e has rows offsets[e] to offsets[e + 1]."""
     inverse: Tensor
-    """[T, k] int32: where a token's j-th row stands among `rows`; -1: nowhere."""
+    """[T, k] int32: where the j-th row of a token that is here stands among `rows`; -1: nowhere."""
+    home: object = None
+    """What the dispatcher needs to bring rows back."""
 
 
 @final
@@ -41,6 +43,7 @@ class Masked:
     """[E] int32: how many of an expert's C rows there are; what follows them may be anything."""
     inverse: Tensor
     """[T, k] int32: where a token's j-th row stands among all E * C; -1: nowhere."""
+    home: object = None
 
 
 Dispatched: TypeAlias = Contiguous | Masked
@@ -50,13 +53,16 @@ class Dispatcher(Protocol):
     @property
     def yields(self) -> Format: ...
 
-    def dispatch(self, x: Tensor, experts: Tensor, span: int = 0) -> Dispatched:
-        """x [T, H], experts [T, k] int32, physical ids of all there are -> rows of those that are
-        here. -1: a pair that goes nowhere. `span`: as Batch's; T where there is one rank."""
+    def dispatch(self, x: Tensor, experts: Tensor, weights: Tensor, span: int = 0) -> Dispatched:
+        """x [T, H], experts [T, k] int32, physical ids of all there are, weights [T, k] float32 ->
+        rows of those experts that are here, whoever's tokens they are. -1: a pair that goes
+        nowhere. `span`: as Batch's; it is read where there are several ranks."""
         ...
 
-    def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor) -> Tensor:
-        """`sent`'s rows, in its format, after their experts; weights [T, k] float32 -> [T, H]."""
+    def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
+        """`sent`'s rows, in its format, after their experts -> [T, H] of this rank's own tokens.
+        `weights` as they were dispatched; `experts` [T, k] int32: logical ids, in whose order a
+        token's rows are added where they are added in one place."""
         ...
 
 
@@ -72,19 +78,23 @@ class LocalDispatcher:
     def yields(self) -> Format:
         return self._yields
 
-    def dispatch(self, x: Tensor, experts: Tensor, span: int = 0) -> Dispatched:
+    def dispatch(self, x: Tensor, experts: Tensor, weights: Tensor, span: int = 0) -> Dispatched:
         rows, offsets, inverse = self._ops.moe_permute(x, experts, self._experts)
         if self._yields == "contiguous":
             return Contiguous(rows, offsets, inverse)
         capacity = x.shape[0]
-        where = experts.long()
+        where, there = experts.clamp(min=0).long(), inverse >= 0
         places = where * capacity + inverse - offsets[where]
-        room = x.new_zeros(self._experts * capacity, x.shape[1])
-        room[places.flatten()] = x.repeat_interleave(experts.shape[1], dim=0)
+        room = x.new_zeros(self._experts * capacity + 1, x.shape[1])
+        # Why a row more: pairs that go nowhere need a place too, as no shape may hang on them.
+        to = torch.where(there, places, room.shape[0] - 1)
+        room[to.flatten()] = x.repeat_interleave(experts.shape[1], dim=0)
         return Masked(
-            room.view(self._experts, capacity, -1), offsets.diff(), places.to(torch.int32)
+            room[:-1].view(self._experts, capacity, -1),
+            offsets.diff(),
+            torch.where(there, places, -1).int(),
         )
 
-    def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor) -> Tensor:
+    def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
         y: Tensor = self._ops.moe_combine(rows.view(-1, rows.shape[-1]), sent.inverse, weights)
         return y

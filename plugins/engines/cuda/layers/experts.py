@@ -20,7 +20,7 @@ __all__ = ("Experts", "Stack")
 
 @final
 class Stack:
-    """One linear layer of each expert: [E, outputs, inputs], filled expert by expert."""
+    """One linear layer of each expert that is here: [slots, outputs, inputs], filled one by one."""
 
     __slots__ = ("bias", "ops", "product", "scales", "takes", "weight")
 
@@ -32,12 +32,13 @@ class Stack:
         inputs: int,
         *,
         held: Sequence[int],
+        experts: int,
         takes: Format,
         cut: CutBy = "",
         bias: bool = False,
     ) -> None:
         """`name`: the module that the experts are numbered in; `parts` by their names in one.
-        `held`: which expert is in each slot. `cut`: each expert over the slices of a part."""
+        `held`: which of all `experts` is in each slot. `cut`: each over the slices of a part."""
         count = len(held)
         self.ops, self.takes = site.ops, takes
         self.product: GroupedProduct = site.ops.grouped_matmul
@@ -61,6 +62,14 @@ class Stack:
         elif bias:
             self.bias = site.empty(count, outputs)
             found.put(site, self.bias.flatten(), "bias")
+        others = sorted(set(range(experts)) - set(held))
+        suffixes = ("weight", *(["bias"] if bias else ()), *(["weight_scale_inv"] if block else ()))
+        site.elsewhere.update(
+            f"{name}.{expert}.{part}.{suffix}"
+            for expert in others
+            for part, _ in parts
+            for suffix in suffixes
+        )
 
     def settle(self) -> None:
         """As Linear's: once at most, when the weights are filled."""
@@ -97,9 +106,13 @@ class Experts:
         down = [("down_proj", hidden)]
         bias = mixture.expert_bias
         self.gate_up = Stack(
-            site, name, gate_up, hidden, held=held, takes=takes, cut="outputs", bias=bias
-        )
-        self.down = Stack(site, name, down, inner, held=held, takes=takes, cut="inputs", bias=bias)
+            site, name, gate_up, hidden, held=held, experts=mixture.experts, takes=takes,
+            cut="outputs", bias=bias,
+        )  # fmt: skip
+        self.down = Stack(
+            site, name, down, inner, held=held, experts=mixture.experts, takes=takes,
+            cut="inputs", bias=bias,
+        )  # fmt: skip
         self.takes = takes
         self.activate = gate_of_config(site.config, site.ops)
 

@@ -5,18 +5,27 @@ The dispatcher is the one part that knows on which devices experts are.
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, final
 
 import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch
-from tokenwire.plugins.engines.cuda.layers.dispatch import Dispatcher, LocalDispatcher
+from tokenwire.plugins.engines.cuda.layers.dispatch import Dispatcher
+from tokenwire.plugins.engines.cuda.layers.dispatchers import (
+    dispatcher_for,
+    first_placement,
+    slots_of,
+)
 from tokenwire.plugins.engines.cuda.layers.experts import Experts
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp
 from tokenwire.plugins.engines.cuda.layers.site import Site
 from tokenwire.plugins.engines.cuda.models.config import Mixture
+
+if TYPE_CHECKING:
+    from tokenwire.plugins.engines.cuda.balance.table import ExpertTable
 
 __all__ = ("Moe",)
 
@@ -29,9 +38,15 @@ class Moe:
     """[T, H] -> [T, H]: the sum of a token's experts by their weights."""
 
     def __init__(
-        self, site: Site, name: str, mixture: Mixture, dispatcher: Dispatcher | None = None
+        self,
+        site: Site,
+        name: str,
+        mixture: Mixture,
+        dispatcher: Dispatcher | None = None,
+        placed: Sequence[int] = (),
     ) -> None:
-        """`dispatcher` None: as the site's mesh needs it."""
+        """`dispatcher` None: as the site needs it. `placed`: the expert of each physical one, over
+        all parts; none given: `first_placement`."""
         self.mixture, self.ops, self.mesh = mixture, site.ops, site.mesh
         self.router = Linear(
             site,
@@ -43,9 +58,14 @@ class Moe:
         if mixture.bias:
             self.bias = site.empty(mixture.experts, dtype=torch.float32)
             site.places[f"{name}.gate.e_score_correction_bias"] = self.bias
-        self.dispatcher = dispatcher or LocalDispatcher(site.ops, mixture.experts)
-        held = range(mixture.experts)
-        self.experts = Experts(site, f"{name}.experts", mixture, held, self.dispatcher.yields)
+        self.dispatcher = dispatcher or dispatcher_for(site, mixture)
+        slots, part = slots_of(site, mixture), site.mesh.data.index
+        placed = placed or first_placement(mixture.experts, slots * site.mesh.data.size)
+        self.held = tuple(placed[part * slots : (part + 1) * slots])
+        """The expert of each of this rank's slots, as they are filled from the checkpoint."""
+        self.table: ExpertTable | None = None
+        """Which physical expert a token takes; None: that of the same number."""
+        self.experts = Experts(site, f"{name}.experts", mixture, self.held, self.dispatcher.yields)
         self.shared: Mlp | None = None
         if mixture.shared:
             self.shared = Mlp(site, f"{name}.shared_experts", inner=mixture.shared, reduces=False)
@@ -67,8 +87,12 @@ class Moe:
         span = 0 if batch is None else batch.span
         if batch is not None and span:
             experts = experts.masked_fill((batch.slots[0] < 0)[:, None], NOWHERE)
-        sent = self.dispatcher.dispatch(x, experts, span)
-        y = self.dispatcher.combine(self.experts(sent), sent, weights)
+        physical = experts
+        if self.table is not None:
+            positions = torch.arange(len(x), device=x.device) if batch is None else batch.positions
+            physical = self.table.physical(experts, positions)
+        sent = self.dispatcher.dispatch(x, physical, weights, span)
+        y = self.dispatcher.combine(self.experts(sent), sent, weights, experts)
         if self.shared is not None:
             y = y + self.shared(x, gate)
         return self.mesh.tensor.all_reduce(y)

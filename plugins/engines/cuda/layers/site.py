@@ -63,6 +63,10 @@ class Site:
     """How rows reach experts of other ranks."""
     redundant: int = 0
     """Places for experts beyond one for each, in all ranks."""
+    captured: int = 0
+    """The most tokens of a rank's step that is captured in a CUDA graph; 0: none is."""
+    is_steady: bool = False
+    """A token's bits may not depend on what shares its step."""
 
     def weight(self, name: str, *shape: int) -> Tensor:
         """Memory for one tensor."""

@@ -63,11 +63,13 @@ def load(
     mesh: Mesh = SOLE,
     dispatcher: DispatcherName = "auto",
     redundant: int = 0,
+    captured: int = 0,
+    is_steady: bool = False,
 ) -> Loaded:
     """`path`: a folder with config.json and *.safetensors, or with one .gguf; or a .gguf file.
     `dtype` None: the checkpoint's. `positions`: how many a sequence may have; None: as many as the
     model was made for. `with_head` False: for embedding alone. `mesh`: of several ranks each loads
-    its part; `dispatcher` and `redundant` are as a Site's.
+    its part; `dispatcher` and what follows it are as a Site's.
 
     Raises ConfigError that names file, tensor, what was wanted and what came, or what of the model
     cannot be cut.
@@ -86,6 +88,8 @@ def load(
         mesh=mesh,
         dispatcher=dispatcher,
         redundant=redundant,
+        captured=captured,
+        is_steady=is_steady,
     )
     headless = config.tie or not with_head
     fill(

@@ -47,10 +47,12 @@ class CausalModel:
         mesh: Mesh = SOLE,
         dispatcher: DispatcherName = "auto",
         redundant: int = 0,
+        captured: int = 0,
+        is_steady: bool = False,
     ) -> None:
         """`positions`: how many a sequence may have; None: the model's context length.
         `with_head` False: an embedder's, which has no logits. `keeps_fp8`: fp8 weights stay so.
-        `mesh`, `dispatcher`, `redundant`: as a Site's."""
+        `mesh` and what follows it: as a Site's."""
         self.config = config
         self.ops = ops
         self.device = torch.device(device)
@@ -67,6 +69,8 @@ class CausalModel:
             mesh=mesh,
             dispatcher=dispatcher,
             redundant=redundant,
+            captured=captured,
+            is_steady=is_steady,
         )
         self.site = site
         self.embedding = site.weight("model.embed_tokens.weight", config.vocab_size, config.hidden)
