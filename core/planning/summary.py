@@ -205,7 +205,9 @@ def _links(links: Links) -> LinkRows:
         links.domain,
         links.row_bytes,
         links.device,
-        *(_giga(each) for each in (links.within, links.across, links.sums)),
+        _giga(links.within),
+        _giga(links.across),
+        _giga(links.sums),
         round(links.latency * 1e6, 1),
         tuple(
             LinkRow(

@@ -75,8 +75,10 @@ def judge(
     fraction: float = 0.88,
     tokens_per_s: float = TOKENS_PER_S,
     dispatch: Dispatch = "pair",
+    machines: int = 1,
 ) -> WideVerdict:
-    """Pure. `links` tell the domain, too. `gpu`: whose computing it is; None: h200's."""
+    """Pure. `links` tell the domain, too. `gpu`: whose computing it is; None: h200's. A group over
+    several machines cannot fall back: each of them would need a server of its own."""
     if shape.moe is None or layout.data == 1 or layout.gpus <= links.domain:
         return WideVerdict("go")
     kind = gpu or gpu_named(STANDS_IN)
@@ -103,10 +105,9 @@ def judge(
     if not own.refused:
         return WideVerdict("go")
     instead = _instead(own)
-    reason = _reason(
-        own, links, instead, "" if gpu else f"; computing reckoned as an {kind.name}'s"
-    )
-    if policy == "fallback" and instead is None:
+    remark = "" if gpu else f"; computing reckoned as an {kind.name}'s"
+    reason = f"{_why(own, links, remark)}. {_advice(own, instead, machines)}"
+    if policy == "fallback" and (instead is None or machines > 1):
         policy = "refuse"
     return WideVerdict(policy, reason, instead)
 
@@ -136,6 +137,7 @@ def decide(
         kv_dtype="fp8" if settings.kv_dtype == "fp8" else "bf16",
         fraction=settings.gpu_memory_fraction,
         tokens_per_s=(slo and slo.user_tokens_per_s) or TOKENS_PER_S,
+        machines=settings.nodes,
     )
     LOG.info(
         "links %s: %s in a domain of %d, %s beyond, %.0f us",
@@ -178,20 +180,30 @@ def _instead(own: Verdict) -> Layout | None:
     return None
 
 
-def _reason(own: Verdict, links: Links, instead: Layout | None, remark: str) -> str:
+def _why(own: Verdict, links: Links, remark: str) -> str:
     said = (
         f"{own.layout.name} reaches beyond its domains of {links.domain} and is held back: "
-        f"{own.refused} (links measured over {links.device}{remark})"
+        f"{own.refused} (links measured: {links.device}{remark})"
     )
-    if (pair := links.slowest) is not None:
-        said += f"; the slowest are domains {pair.first} and {pair.second}, {_rate(pair.rate)}"
+    if (pair := links.slowest) is None:
+        return said
+    return f"{said}; the slowest are domains {pair.first} and {pair.second}, {_rate(pair.rate)}"
+
+
+def _advice(own: Verdict, instead: Layout | None, machines: int) -> str:
     if instead is None:
-        return f"{said}. Set wide_ep to warn to start it all the same"
+        return "Set wide_ep to warn to start it all the same"
     groups = own.layout.gpus // instead.gpus
-    count = "" if groups == 1 else f" with instance_count times {groups}"
+    strategy = f"parallel_strategy {instead.name}"
+    if machines > 1:
+        return (
+            f"Give each machine a server of its own with {strategy}, or set wide_ep to warn to "
+            "start it all the same"
+        )
+    count = "" if groups == 1 else f" and instance_count times {groups}"
     return (
-        f"{said}. Set parallel_strategy to {instead.name}{count}, or wide_ep to fallback, which "
-        "does so, or to warn"
+        f"Set {strategy}{count}; or set wide_ep to fallback, which does that, or to warn, which "
+        "starts it all the same"
     )
 
 
