@@ -103,12 +103,12 @@ def _watch(worker: Any, clock: Clock, count: int, *, network: bool) -> None:
     launch, flush = steps.launch, worker._flush
     limit = scheduler.limits.max_batch_tokens
 
-    def launched(rows: Any, decode_rows: int) -> None:
+    def launched(rows: Any, decode_rows: int, span: int) -> None:
         if len(rows) == decode_rows == count:
             clock.kind = "decode"
         elif sum(row.count for row in rows) == limit:
             clock.kind = "prefill"
-        launch(rows, decode_rows)
+        launch(rows, decode_rows, span)
 
     def flushed() -> None:
         flush()

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
+from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import JobSampling, JobStopping, TokenJob
 from tokenwire.kernels.bench import roofline
@@ -183,7 +184,8 @@ def _engine(loaded: Loaded, **settings: Any) -> Engine:
     is_cpu = loaded.model.device.type == "cpu"
     chosen = CudaSettings(grammar="none", **settings)
     found = shape(chosen, loaded.config, None, is_cpu=is_cpu)
-    return assemble(chosen, lone_services(), loaded, found)
+    built = assemble(chosen, lone_services(), loaded, found)
+    return ThreadedEngine(built.worker, built.card, built.slots, "cuda")
 
 
 def _jobs(count: int, given: int, made: int, vocabulary: int) -> list[TokenJob]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
     from tokenwire.plugins.engines.cuda.load import Loaded
     from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+    from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
+    from tokenwire.plugins.engines.cuda.passes import Between
     from tokenwire.plugins.engines.cuda.sizes import Shape
 
 __all__ = ("Built", "assemble", "build", "build_here", "choose_ops", "revision_of", "weights_of")
@@ -108,91 +109,58 @@ def build_here(
 
 
 def assemble(
-    settings: CudaSettings, services: Services, loaded: Loaded, found: Shape, *, revision: str = ""
+    settings: CudaSettings,
+    services: Services,
+    loaded: Loaded,
+    found: Shape,
+    *,
+    revision: str = "",
+    mesh: Mesh | None = None,
+    between: Between | None = None,
 ) -> Built:
-    """The loop of a model that is loaded already."""
-    import torch
-
-    from tokenwire.plugins.engines.cuda import about, memory, sizes
+    """The loop of a model that is loaded already. `mesh`: in a group, of a part's leader; None:
+    there is one rank. `between`: as of Passes."""
+    from tokenwire.plugins.engines.cuda import about, sizes
     from tokenwire.plugins.engines.cuda.grammar import grammars
-    from tokenwire.plugins.engines.cuda.graphs import DecodeGraphs, graph_sizes, has_graphs
+    from tokenwire.plugins.engines.cuda.laid import lay_out
+    from tokenwire.plugins.engines.cuda.parallel.leading import followers_of, lockstep_of
+    from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE
     from tokenwire.plugins.engines.cuda.policy.kv import BlockTables
     from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
     from tokenwire.plugins.engines.cuda.rows import Rows
     from tokenwire.plugins.engines.cuda.runner import Runner
-    from tokenwire.plugins.engines.cuda.shortage import reserving
-    from tokenwire.plugins.engines.cuda.slots import fill_slots
     from tokenwire.plugins.engines.cuda.trace import Trace
     from tokenwire.plugins.engines.cuda.worker import CudaWorker
 
-    model, size = loaded.model, settings.block_size
-    model.settle()
-    is_cuda = model.device.type == "cuda"
-    captures = has_graphs(settings.graphs, model.device, model.ops)
-    kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype
-    parts = {"weights": loaded.bytes, "adapters": fill_slots(model, settings.adapters)}
-    remedy = "lower max_batch_tokens or gpu_memory_fraction, or end what else uses the device"
-    with reserving(model.device, "a step of max_batch_tokens", lambda: 0, remedy):
-        parts["workspace"] = memory.workspace(model, found, size)
-    room = memory.kv_memory(settings, model.device, sum(parts.values()), captures)
-    sizes.check_room(settings, room, parts)
-    specs = sizes.group_blocks(found, model.config, size, kv_dtype.itemsize, room)
-    found = sizes.shortened(found, specs, size, room)
-    remedy = "lower kv_gib or gpu_memory_fraction"
-    with reserving(model.device, "KV memory", lambda: room, remedy):
-        caches = memory.make_caches(model, specs, size, kv_dtype)
-    width = -(-found.max_model_len // size) + 1
-    windows = [spec.window for spec in specs]
-    # Why twice: one that is parked keeps its row while a step of it is in flight.
-    rows = Rows(2 * found.max_batch_size + 1, width, windows, size)
-    graphs = None
-    if captures:
-        graphs = DecodeGraphs(
-            lambda batch: model.forward(batch, caches),
-            sizes=graph_sizes(found.max_batch_size),
-            width=width,
-            groups=len(specs),
-            block_size=size,
-            max_kv=found.max_model_len,
-            device=model.device,
-            has_adapters=bool(settings.adapters),
-        )
-        remedy = "lower gpu_memory_fraction, or set graphs to false"
-        with reserving(model.device, "CUDA graphs", lambda: memory.GRAPH_RESERVE, remedy):
-            parts["graphs"] = memory.taken_by(model.device, graphs.capture)
-    overlap = is_cuda if settings.overlap is None else settings.overlap
-    # Why a thread on a CPU: it stands for the GPU's stream, which takes work in order.
-    stream = ThreadPoolExecutor(1, "tokenwire-stream") if overlap and not is_cuda else None
+    laid, size = lay_out(settings, loaded, found, mesh or SOLE, between), settings.block_size
+    found, specs = laid.found, laid.specs
     card = make_card(settings, services, loaded, found, revision=revision)
     held = grammars(settings.grammar, services.tokenizer, card.vocab_size, card.eos_ids)
     if held is not None:
         kinds = tuple(f"grammar:{kind}" for kind in held.kinds)
         card = replace(card, capabilities=(*card.capabilities, *kinds))
     runner = Runner(
-        model,
-        caches,
-        rows,
+        laid.passes,
+        Rows(laid.rows, laid.width, [spec.window for spec in specs], size),
         vocab_size=card.vocab_size,
-        block_size=size,
-        graphs=graphs,
-        executor=stream,
+        executor=laid.stream,
         forbid_waits=settings.forbid_waits,
+        followers=None if mesh is None else followers_of(mesh),
     )
     root = bytes.fromhex(card.hash_root)
     scheduler = Scheduler(sizes.limits(found, settings), BlockTables(specs, size, root))
-    parts["kv"] = sum(cache.k.nbytes + cache.v.nbytes for cache in caches)
     facts = about.about(
         services.model,
         loaded,
         found,
-        kv_dtype=kv_dtype,
+        kv_dtype=laid.kv_dtype,
         blocks=specs[0].blocks - 1,
         block_size=size,
-        sizes=parts,
+        sizes=laid.parts,
         switches={
             "grammar": "none" if held is None else held.name,
-            "graphs": _on_off(captures),
-            "overlap": _on_off(overlap),
+            "graphs": _on_off(bool(laid.graph_sizes)),
+            "overlap": _on_off(laid.overlaps),
             "prefix_cache": _on_off(settings.prefix_cache),
         },
     )
@@ -203,9 +171,10 @@ def assemble(
         runner,
         grammars=held,
         adapters=tuple(settings.adapters),
-        overlap=overlap,
+        overlap=laid.overlaps,
         about=facts,
         trace=None if settings.trace is None else Trace(settings.trace),
+        lockstep=None if mesh is None else lockstep_of(mesh, laid),
     )
     LOG.info("ready %s", about.line(facts))
     return Built(worker, card, found.max_batch_size)
@@ -229,6 +198,7 @@ def make_card(
     eos_ids = () if vocabulary is None else vocabulary.eos_ids
     dtype = str(model.dtype).removeprefix("torch.")
     kv_dtype = "fp8" if settings.kv_dtype == "fp8" else dtype
+    heads, width, _ = config.kv_shape()
     lacks = {"handoff"} if settings.adapters else {"handoff", "adapter"}
     commitment = (
         f"model:{services.model}|rev:{revision}|dtype:{dtype}|kv:{kv_dtype}|{LAYOUT}|"
@@ -245,7 +215,12 @@ def make_card(
         block_size=settings.block_size,
         hash_root=blocks.root(commitment).hex(),
         kv_layout=KvLayout(
-            kv_dtype, config.layers, config.kv_heads, config.head_dim, settings.block_size
+            kv_dtype,
+            config.layers,
+            heads,
+            width,
+            settings.block_size,
+            "gqa" if config.mla is None else "mla",
         ),
         adapters=tuple(Adapter(name) for name in settings.adapters),
         capabilities=tuple(each for each in CAPABILITIES if each not in lacks),

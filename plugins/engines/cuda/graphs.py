@@ -16,37 +16,42 @@ from torch import Tensor
 from tokenwire.core.errors import ConfigError
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.plugins.engines.cuda.batch import Batch
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("DecodeGraphs", "graph_sizes", "has_graphs")
+__all__ = ("DecodeGraphs", "captured", "graph_sizes", "has_graphs")
 
 Forward: TypeAlias = Callable[[Batch], Tensor]
 
-CAPTURED = (
-    "rms_norm",
-    "add_rms_norm",
-    "rope",
-    "silu_mul",
-    "gelu_mul",
-    "swiglu_clamped",
-    "kv_write",
-    "attention_decode",
-    "fp8_matmul",
-)
-"""Ops of a network's decode step."""
+ALWAYS = ("rms_norm", "add_rms_norm", "rope")
+GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
+ATTENTION, LATENT = ("kv_write", "attention_decode"), ("mla_write", "mla_decode")
+MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul")
 
 
-def has_graphs(asked: bool | None, device: torch.device, ops: Ops) -> bool:
+def captured(config: ModelConfig) -> frozenset[str]:
+    """Ops of a network's decode step."""
+    found = {*ALWAYS, GATES[config.activation], *(LATENT if config.mla else ATTENTION)}
+    quantised = config.quantisation is not None and config.quantisation.method == "fp8"
+    if quantised:
+        found.add("fp8_matmul")
+    if config.mixture is not None:
+        found |= {*MIXED, *(("fp8_grouped_matmul",) if quantised else ())}
+    return frozenset(found)
+
+
+def has_graphs(asked: bool | None, device: torch.device, ops: Ops, config: ModelConfig) -> bool:
     """`asked` None: on a GPU, where every op of a decode step can be captured. Raises ConfigError
     where graphs are asked for and one cannot."""
     if device.type != "cuda":
         return bool(asked)
+    names = captured(config)
     against = [
         f"{choice.op} by {choice.name}"
         for choice in ops.choices
-        if choice.op in CAPTURED and not choice.graph_safe
+        if choice.op in names and not choice.graph_safe
     ]
     if asked and against:
         raise ConfigError(
@@ -83,13 +88,16 @@ class DecodeGraphs:
         max_kv: int,
         device: torch.device,
         has_adapters: bool,
+        has_span: bool = False,
     ) -> None:
+        """`has_span`: parts share experts, and all pad to the same size."""
         self._forward = forward
         self._sizes = tuple(sizes)
         self._width, self._groups = width, groups
         self._block_size, self._max_kv = block_size, max_kv
         self._device = device
         self._has_adapters = has_adapters
+        self._has_span = has_span
         self._graphs: dict[int, _Graph] = {}
         self._pool: Any = None
 
@@ -109,12 +117,16 @@ class DecodeGraphs:
             self._graphs[size] = _Graph(batch, hidden, graph.replay)
 
     def fits(self, batch: Batch) -> bool:
-        return batch.decode_tokens == len(batch.ids) and len(batch.ids) <= self._sizes[-1]
+        count, span = len(batch.ids), batch.span
+        if batch.decode_tokens != count or count > self._sizes[-1]:
+            return False
+        # Why so: what parts exchange has the shape of their span, be it in a graph or not.
+        return not span or (span in self._sizes and count <= span)
 
     def run(self, batch: Batch) -> Tensor:
         """[T, H] of a decode batch that fits: the graph's own memory, good until the next run."""
         count = len(batch.ids)
-        size = next(size for size in self._sizes if size >= count)
+        size = batch.span or next(size for size in self._sizes if size >= count)
         graph = self._graphs.get(size)
         if graph is not None and graph.replay is not None:
             self._fill(graph.batch, batch, count)
@@ -149,6 +161,7 @@ class DecodeGraphs:
             prefill=(None,) * self._groups,
             decode_tokens=size,
             logit_rows=zeros(size),
+            span=size if self._has_span else 0,
             adapters=zeros(size, dtype=torch.int32) if self._has_adapters else None,
         )
 

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from tokenwire.plugins.engines.cuda.policy.plan import Row
 from tokenwire.plugins.engines.cuda.rows import Rows
 
-__all__ = ("Inputs", "prepare")
+__all__ = ("Inputs", "Pass", "Tables", "blank", "pass_of", "prepare")
 
 Ints: TypeAlias = NDArray[np.int64]
+Tables: TypeAlias = tuple[NDArray[np.int32], ...]
+"""[B, W] block ids a KV group."""
 UNKNOWN = -1
 
 
@@ -46,6 +48,62 @@ class Inputs:
     logit_positions: Ints
     """[R]: how many output ids come before the one that is drawn."""
     has_unknown: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """All that a forward pass needs, wherever it is made."""
+
+    inputs: Inputs
+    decode: Tables
+    """Of the rows of one token."""
+    prefill: Tables
+    """Of the others."""
+    adapters: NDArray[np.int32] | None = None
+    """[T]: each token's LoRA slot. None: no token has one."""
+    span: int = 0
+    """As Batch's."""
+
+
+def pass_of(inputs: Inputs, batch: Rows, block_size: int, span: int = 0) -> Pass:
+    """With what the inputs' rows have in the persistent batch."""
+    nd = inputs.decode_rows
+    has_adapters = bool(batch.adapter[inputs.rows].any())
+    return Pass(
+        inputs,
+        _tables(batch, inputs.rows[:nd], inputs.kv_lens[:nd], block_size),
+        _tables(batch, inputs.rows[nd:], inputs.kv_lens[nd:], block_size),
+        batch.adapter[inputs.token_rows] if has_adapters else None,
+        span,
+    )
+
+
+def blank(groups: int, span: int) -> Pass:
+    """One token without a sequence: it has no key, and its KV goes nowhere."""
+    zero, none = np.zeros(1, np.int64), np.zeros(0, np.int64)
+    inputs = Inputs(
+        ids=zero,
+        positions=zero,
+        slots=(zero - 1,) * groups,
+        token_rows=zero,
+        rows=zero,
+        kv_lens=zero,
+        cu_q=np.arange(2),
+        decode_rows=1,
+        logit_tokens=none,
+        logit_rows=none,
+        logit_positions=none,
+        has_unknown=False,
+    )
+    return Pass(inputs, (np.zeros((1, 1), np.int32),) * groups, (), None, span)
+
+
+def _tables(batch: Rows, rows: Ints, kv_lens: Ints, block_size: int) -> Tables:
+    if not len(rows):
+        return ()
+    width = -(-int(kv_lens.max()) // block_size)
+    return tuple(table[rows, :width] for table in batch.tables)
 
 
 def prepare(rows: Many[Row], decode_rows: int, batch: Rows, block_size: int) -> Inputs:

@@ -64,6 +64,11 @@ class Jobs:
         self.out: list[TokenDelta] = []
         """What goes with the next batch."""
 
+    @property
+    def is_open(self) -> bool:
+        """Some job has not ended, in whatever state."""
+        return bool(self._tasks)
+
     def take(self, job: TokenJob, deadline: float | None, arrived: float = 0.0) -> None:
         """`deadline`, `arrived`: by the clock whose time the scheduler gets."""
         if job.job in self._tasks:

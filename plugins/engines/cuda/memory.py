@@ -137,4 +137,5 @@ def _blank(model: CausalModel, shape: Shape, block_size: int) -> Batch:
         prefill=(attention,) * groups,
         decode_tokens=0,
         logit_rows=zeros(1),
+        span=count if model.site.mesh.data.size > 1 else 0,
     )

@@ -74,15 +74,22 @@ def check_room(settings: CudaSettings, room: int, parts: Mapping[str, int]) -> N
 
 
 def group_blocks(
-    found: Shape, config: ModelConfig, block_size: int, element: int, memory: int
+    found: Shape,
+    config: ModelConfig,
+    block_size: int,
+    element: int,
+    memory: int,
+    *,
+    slices: int = 1,
 ) -> tuple[GroupSpec, ...]:
-    """KV blocks of every group within `memory` bytes, null blocks included.
+    """KV blocks of every group within `memory` bytes of each of so many slices, null blocks
+    included.
 
     A group with a window never needs more than all running sequences hold in it; what it does not
     need, the others get.
     """
     groups = config.groups
-    bytes_of = [kv_token_bytes(config, group, element) * block_size for group in groups]
+    bytes_of = [kv_token_bytes(config, group, element, slices) * block_size for group in groups]
     most = [
         found.max_batch_size
         * most_blocks(group.window, found.max_model_len, found.max_batch_tokens, block_size)

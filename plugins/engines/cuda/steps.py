@@ -47,7 +47,10 @@ class Steps:
         *,
         speculation: Speculation | None = None,
         trace: Trace | None = None,
+        is_shared: bool = False,
     ) -> None:
+        """`is_shared`: other ranks make the same passes, so that a step that fails is the end."""
+        self._is_shared = is_shared
         self._scheduler = scheduler
         self._runner = runner
         self._jobs = jobs
@@ -61,12 +64,14 @@ class Steps:
         """Launched and not retired."""
         return len(self._flying)
 
-    def launch(self, rows: Sequence[Row], decode_rows: int) -> None:
-        """Does not wait for the device. What goes wrong is seen when the step is retired."""
+    def launch(self, rows: Sequence[Row], decode_rows: int, span: int = 0) -> None:
+        """Does not wait for the device. What goes wrong is seen when the step is retired; where
+        ranks share it, raises DeviceLost. `span`: as Batch's."""
         try:
             wishes = Wishes(rows)
-            step = self._start(rows, decode_rows, wishes)
+            step = self._start(rows, decode_rows, wishes, span)
         except Exception as error:
+            self._give_up(error)
             wishes, step = Wishes(()), Step.failed(rows, error)
         self._flying.append((step, wishes))
 
@@ -78,6 +83,7 @@ class Steps:
             results = step.results()
             scores = wishes.read(results)
         except Exception as error:
+            self._give_up(error)
             self._isolate(step, error)
             return
         if trace is None:
@@ -97,7 +103,7 @@ class Steps:
 
     # --- launching ----------------------------------------------------------------------------
 
-    def _start(self, rows: Sequence[Row], decode_rows: int, wishes: Wishes) -> Step:
+    def _start(self, rows: Sequence[Row], decode_rows: int, wishes: Wishes, span: int = 0) -> Step:
         held = self._runner.rows
         for row in rows:
             if not held.has(row.seq):
@@ -106,7 +112,7 @@ class Steps:
                 held.take(row.seq, task.job.sampling, task.adapter)
                 if not choice.began:
                     self._meters.begin(choice)
-        return self._runner.launch(rows, decode_rows, wishes.asked())
+        return self._runner.launch(rows, decode_rows, wishes.asked(), span)
 
     # --- results ------------------------------------------------------------------------------
 
@@ -168,6 +174,11 @@ class Steps:
         seq.drafts = propose(seq.tokens, settings, left)
 
     # --- faults -------------------------------------------------------------------------------
+
+    def _give_up(self, error: Exception) -> None:
+        """Where others wait in the middle of the same pass, none of its rows can be run again."""
+        if self._is_shared:
+            raise DeviceLost(f"a step failed: {type(error).__name__}: {error}") from error
 
     def _isolate(self, step: Step, error: Exception) -> None:
         """A step failed: run each of its rows alone, so that only those end that fail alone.

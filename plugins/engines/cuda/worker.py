@@ -33,6 +33,9 @@ from tokenwire.plugins.engines.cuda.constrained import Grammars
 from tokenwire.plugins.engines.cuda.feed import KvFeed
 from tokenwire.plugins.engines.cuda.jobs import Compiled, Jobs
 from tokenwire.plugins.engines.cuda.meters import Meters
+from tokenwire.plugins.engines.cuda.parallel.lockstep import Lockstep
+from tokenwire.plugins.engines.cuda.policy.lockstep import Agreement, Wake
+from tokenwire.plugins.engines.cuda.policy.plan import Plan
 from tokenwire.plugins.engines.cuda.policy.scheduler import Scheduler
 from tokenwire.plugins.engines.cuda.runner import Runner
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
@@ -43,8 +46,8 @@ __all__ = ("CudaWorker",)
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 
-Message: TypeAlias = "tuple[TokenJob, float | None, float] | Control | Compiled"
-"""A job with its deadline and its arrival; or what concerns one."""
+Message: TypeAlias = "tuple[TokenJob, float | None, float] | Control | Compiled | Wake"
+"""A job with its deadline and its arrival; or what concerns one; or word of others' jobs."""
 
 
 @final
@@ -61,8 +64,11 @@ class CudaWorker(Worker):
         overlap: bool = False,
         about: Mapping[str, str | int | float] | None = None,
         trace: Trace | None = None,
+        lockstep: Lockstep | None = None,
     ) -> None:
-        """`adapters`: names, in the order of their slots, which begin at 1. `about`: for status."""
+        """`adapters`: names, in the order of their slots, which begin at 1. `about`: for status.
+        `lockstep`: with the other parts of a group, where this is one."""
+        self._lockstep = lockstep
         self._card = card
         self._about = about or {}
         self._scheduler = scheduler
@@ -93,6 +99,7 @@ class CudaWorker(Worker):
             self._meters,
             speculation=settings.speculation,
             trace=trace,
+            is_shared=lockstep is not None,
         )
         self._thread = threading.Thread(target=self._run, name="tokenwire-cuda", daemon=True)
 
@@ -107,11 +114,21 @@ class CudaWorker(Worker):
             for job in jobs
         )
 
+    def wake(self, wave: int) -> None:
+        """The front of a group has handed out jobs: here, which `submit` has put in before, or to
+        another part."""
+        self._inbox.put((Wake(wave),))
+
     def control(self, frames: Sequence[Control]) -> None:
         self._inbox.put(frames)
 
     def stop(self) -> None:
         self._inbox.stop()
+
+    def join(self) -> str:
+        """Waits until the thread has ended; says why its loop failed, "": it was stopped."""
+        self._thread.join()
+        return self._broken
 
     def refusal(self, job: TokenJob) -> Finish | None:
         if self._broken:
@@ -144,20 +161,22 @@ class CudaWorker(Worker):
 
     def _run(self) -> None:
         try:
-            while not self._inbox.is_stopping:
+            while not self._has_ended:
                 has_moved = self._turn()
                 self._feed.pump()
                 self._flush()
                 if not has_moved:
                     if self._trace is not None:
                         self._trace.flush()
-                    self._inbox.sleep(self._until_deadline())
+                    self._inbox.sleep(self._nap_s())
             self._end_all(Finish(FinishKind.ABORT, FinishCause.DRAIN))
+            self._runner.dismiss()
         except BaseException as error:
             # Why all: neither a bug here nor a panic in a library's compiled code may leave
             # clients waiting for ever, or /ready lying.
             self._break(error)
-            self._refuse_arrivals()
+            if self._lockstep is None:
+                self._refuse_arrivals()
         self._feed.close()
         self._runner.close()
         if self._trace is not None:
@@ -168,26 +187,57 @@ class CudaWorker(Worker):
     def _turn(self) -> bool:
         """One turn of the loop; whether there may be more to do without a word from outside."""
         self._read()
+        lockstep = self._lockstep
+        if lockstep is not None and lockstep.sleeps(
+            is_busy=self._is_busy, is_stopping=self._inbox.is_stopping
+        ):
+            self._runner.rest()
+            return False
         now = time.monotonic()
         for seq in self._scheduler.expired(now):
             assert isinstance(seq.owner, Choice)
             self._jobs.finish(seq.owner, Finish(FinishKind.ABORT, FinishCause.DEADLINE))
         begun = time.perf_counter_ns()
-        plan = self._scheduler.schedule(now)
+        plan = self._scheduler.schedule(now, lockstep is None or lockstep.prefills)
         for seq in plan.preempted:
             self._runner.rows.forget(seq)
-        if plan.rows:
+        agreed = self._agree(plan)
+        if agreed.goes:
             if self._trace is not None:
                 end = time.perf_counter_ns()
                 self._trace.span("schedule", LOOP, begun, end)
                 self._trace.count("running", end, self._scheduler.running)
                 self._trace.count("tokens", end, plan.tokens)
-            self._steps.launch(plan.rows, plan.decode_rows)
-        ahead = 1 if self._overlap and plan.rows else 0
+            self._steps.launch(plan.rows, plan.decode_rows, agreed.span)
+        else:
+            self._runner.rest()
+        ahead = 1 if self._overlap and agreed.goes else 0
         has_retired = self._steps.flying > ahead
         while self._steps.flying > ahead:
             self._steps.retire()
-        return plan.has_effect or has_retired
+        return agreed.goes or plan.has_effect or has_retired
+
+    def _agree(self, plan: Plan) -> Agreement:
+        """Whether there is a pass: with the other parts, where there are any."""
+        if self._lockstep is None:
+            return Agreement(goes=bool(plan.rows))
+        return self._lockstep.meet(
+            plan,
+            self._scheduler,
+            is_busy=self._is_busy,
+            is_stopping=self._inbox.is_stopping,
+        )
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._jobs.is_open or self._steps.flying > 0
+
+    @property
+    def _has_ended(self) -> bool:
+        """It was stopped; with the other parts, where there are any."""
+        if self._lockstep is None:
+            return self._inbox.is_stopping
+        return self._lockstep.has_stopped
 
     def _flush(self) -> None:
         if self._jobs.out:
@@ -208,6 +258,9 @@ class CudaWorker(Worker):
                     jobs.abort(abort)
                 case Credit() as credit:
                     jobs.add_credit(credit)
+                case Wake(number):
+                    if self._lockstep is not None:
+                        self._lockstep.hear(number)
                 case Release():
                     # It names a hand-over, and this engine has none.
                     pass
@@ -237,6 +290,10 @@ class CudaWorker(Worker):
         text = str(error) if isinstance(error, DeviceLost) else type(error).__name__
         LOG.critical("the engine's loop failed", exc_info=error)
         self._broken = f"its loop failed: {text}"
+        if self._lockstep is not None:
+            # Why no more: what is in flight may never end without the others, and the front of the
+            # group ends the jobs of them all.
+            return
         message = "the engine's loop failed"
         finish = Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=message)
         try:
@@ -259,6 +316,10 @@ class CudaWorker(Worker):
             self._flush()
             self._inbox.sleep()
 
-    def _until_deadline(self) -> float | None:
+    def _nap_s(self) -> float | None:
         due = self._jobs.next_deadline()
-        return None if due is None else max(due - time.monotonic(), 0.0)
+        left = None if due is None else max(due - time.monotonic(), 0.0)
+        if self._lockstep is None:
+            return left
+        longest = self._lockstep.nap_s()
+        return longest if left is None else min(left, longest)

@@ -157,12 +157,19 @@ class Pace:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
         self.seen = 0
-        self.agreed = Agreement(goes=False)
+        self.agreed = Agreement(goes=False, is_over=True)
+        self._settled = 0
 
     def hear(self, number: int) -> None:
         """Of a wave. To be called when the jobs that came with it have been taken."""
         self.seen = max(self.seen, number)
 
+    @property
+    def is_resting(self) -> bool:
+        """The wave is over, and nothing was heard of another."""
+        return self.agreed.is_over and self.seen == self._settled
+
     def settle(self, votes: Sequence[Vote]) -> Agreement:
         self.agreed = agree(votes, self.rules, self.agreed.waited)
+        self._settled = self.seen
         return self.agreed

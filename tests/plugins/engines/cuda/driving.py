@@ -74,7 +74,7 @@ def engine(
 
 def poison(made: Engine) -> None:
     """NaN in all KV memory: whoever reads what nobody wrote gives nonsense."""
-    for cache in made._worker._runner._caches:
+    for cache in made._worker._runner.passes.caches:
         cache.k.fill_(math.nan)
         cache.v.fill_(math.nan)
 

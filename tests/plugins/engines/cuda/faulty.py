@@ -55,9 +55,9 @@ class Faulty:
 
 def broken_network(made: Engine, **fields) -> Faulty:
     """Puts it into an engine that has not begun."""
-    runner = made._worker._runner
-    assert runner._graphs is None
-    faulty = runner._model = Faulty(runner._model, **fields)
+    passes = made._worker._runner.passes
+    assert passes.graphs is None
+    faulty = passes.model = Faulty(passes.model, **fields)
     return faulty
 
 

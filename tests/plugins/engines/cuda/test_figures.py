@@ -82,7 +82,7 @@ def test_preemptions_are_counted() -> None:
 
 def test_errors_are_counted_by_the_op_that_raised() -> None:
     made = engine()
-    attention = made._worker._runner._model.blocks[0].attention
+    attention = made._worker._runner.passes.model.blocks[0].attention
 
     def sick(*arguments, **fields):
         from tokenwire.kernels.rope.reference import rope

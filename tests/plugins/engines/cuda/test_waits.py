@@ -15,6 +15,7 @@ from tests.plugins.engines.cuda.driving import engine, job, run
 from tests.plugins.engines.reference.tiny import tiny_llama
 from tokenwire.core.host import lone_services
 from tokenwire.core.settings import Place, convert
+from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     JobSampling,
@@ -114,7 +115,8 @@ def watched(**fields):
         chosen, **{name: mode.exempt(getattr(chosen, name)) for name in names}
     )
     loaded = load(path, device="cpu", dtype=torch.float32, ops=ops)
-    made = assemble(settings, lone_services(), loaded, shape(settings, config, None, is_cpu=True))
+    built = assemble(settings, lone_services(), loaded, shape(settings, config, None, is_cpu=True))
+    made = ThreadedEngine(built.worker, built.card, built.slots, "cuda")
     runner = made._worker._runner
     launch = runner.launch
 
@@ -223,7 +225,7 @@ def test_the_guard_sees_a_wait(act) -> None:
 
 def test_a_wait_in_a_launch_fails_the_test() -> None:
     made, _ = watched()
-    model = made._worker._runner._model
+    model = made._worker._runner.passes.model
     forward = type(model).forward
 
     class Waiting:
@@ -234,6 +236,6 @@ def test_a_wait_in_a_launch_fails_the_test() -> None:
             int(batch.ids.max())
             return forward(model, batch, caches)
 
-    made._worker._runner._model = Waiting()
+    made._worker._runner.passes.model = Waiting()
     found = run(made, job("a", PROMPT))
     assert found["a", 0].finish.message == "AssertionError in a step"
