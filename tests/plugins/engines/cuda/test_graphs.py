@@ -5,17 +5,46 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 torch = pytest.importorskip("torch")
 
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
-from tokenwire.plugins.engines.cuda.graphs import CAPTURED, graph_sizes, has_graphs  # noqa: E402
+from tokenwire.plugins.engines.cuda.graphs import captured, graph_sizes, has_graphs  # noqa: E402
+from tokenwire.plugins.engines.cuda.models.config import (  # noqa: E402
+    Mixture,
+    Mla,
+    ModelConfig,
+    Quantisation,
+)
 
 pytestmark = pytest.mark.torch
 
 GPU, CPU = torch.device("cuda"), torch.device("cpu")
+DENSE = ModelConfig(
+    family="any",
+    hidden=8,
+    intermediate=8,
+    layers=1,
+    heads=1,
+    kv_heads=1,
+    head_dim=8,
+    vocab_size=8,
+    context_length=8,
+    rms_eps=1e-6,
+    ropes=(),
+    rope_of_layer=(0,),
+    windows=(0,),
+    attention_scale=1.0,
+)
+LATENT = structs.replace(
+    DENSE,
+    mla=Mla(0, 4, 4, 4, 4),
+    mixture=Mixture(2, 1, 8, (0,)),
+    quantisation=Quantisation((128, 128)),
+)
 
 
 def ops(*unsafe: str) -> Ops:
@@ -26,26 +55,34 @@ def ops(*unsafe: str) -> Ops:
 
 
 def test_a_gpu_has_graphs_where_its_kernels_allow_them() -> None:
-    assert has_graphs(None, GPU, ops())
-    assert not has_graphs(False, GPU, ops())
-    assert not has_graphs(None, GPU, ops("attention_decode"))
-    assert has_graphs(True, GPU, ops("attention_prefill", "sample")), "they are not captured"
+    assert has_graphs(None, GPU, ops(), DENSE)
+    assert not has_graphs(False, GPU, ops(), DENSE)
+    assert not has_graphs(None, GPU, ops("attention_decode"), DENSE)
+    assert has_graphs(True, GPU, ops("attention_prefill", "sample"), DENSE), "not captured"
+
+
+def test_only_what_a_model_uses_counts() -> None:
+    others = "kv_write", "attention_decode", "gelu_mul"
+    assert has_graphs(None, GPU, ops(*others), LATENT)
+    for op in ("mla_decode", "mla_write", "moe_route", "fp8_grouped_matmul", "fp8_matmul"):
+        assert not has_graphs(None, GPU, ops(op), LATENT)
+        assert has_graphs(None, GPU, ops(op), DENSE)
 
 
 def test_a_kernel_that_cannot_be_captured_is_named() -> None:
     with pytest.raises(ConfigError, match=r"graphs: kv_write by \w+ cannot be captured"):
-        has_graphs(True, GPU, ops("kv_write"))
+        has_graphs(True, GPU, ops("kv_write"), DENSE)
 
 
 def test_a_cpu_pads_where_it_is_asked_to() -> None:
-    assert not has_graphs(None, CPU, ops())
-    assert has_graphs(True, CPU, ops(*CAPTURED))
+    assert not has_graphs(None, CPU, ops(), DENSE)
+    assert has_graphs(True, CPU, ops(*captured(DENSE)), DENSE)
 
 
 def test_references_that_wait_for_the_device_are_not_safe() -> None:
-    names = dict.fromkeys(CAPTURED, "reference")
-    found = Ops.choose(Signature(), names, environ={})
-    unsafe = {each.op for each in found.choices if not each.graph_safe and each.op in CAPTURED}
+    names = captured(DENSE)
+    found = Ops.choose(Signature(), dict.fromkeys(names, "reference"), environ={})
+    unsafe = {each.op for each in found.choices if not each.graph_safe and each.op in names}
     assert unsafe == {"kv_write", "attention_decode"}
 
 
