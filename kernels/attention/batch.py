@@ -29,3 +29,5 @@ class AttentionBatch:
     """At least the longest q_len."""
     max_kv: int
     """At least the longest kv_len."""
+    sum_kv: int = 0
+    """At least the sum of kv_lens; 0: not known, and B * max_kv is taken."""

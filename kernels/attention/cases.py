@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from tokenwire.kernels.cases import Arguments, Bench, Case, noise
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.support import FLOATS, FP8
 
-__all__ = ("BENCHES", "CASES", "paged")
+__all__ = ("BENCHES", "CASES", "batch_of", "paged", "reordered", "rows_of")
 
 PREFILLS = ((0, 0), (17, 17), (1, 9), (2, 0), (7, 40))
 DECODES = ((1, 0), (1, 17), (1, 300))
@@ -57,32 +58,40 @@ def _arguments(lengths: Sequence[tuple[int, int]], signature: Signature) -> Argu
     return q, k.to(dtype), v.to(dtype), batch, head**-0.5
 
 
-def _backwards(batch: AttentionBatch) -> Tensor:
-    return torch.arange(batch.kv_lens.shape[0] - 1, -1, -1)
+def batch_of(arguments: Arguments) -> AttentionBatch:
+    """Raises LookupError."""
+    for value in arguments:
+        if isinstance(value, AttentionBatch):
+            return value
+    raise LookupError("no AttentionBatch among the arguments")
 
 
-def _reordered(arguments: Arguments, _: Tensor) -> Arguments:
-    """The sequences from last to first. Why no order is taken: it is one of q's rows."""
-    q, k, v, batch, scale = arguments
+def reordered(arguments: Arguments, _: Tensor) -> Arguments:
+    """The sequences from last to first, of an op whose first argument is q. Why no order is taken:
+    it is one of q's rows."""
+    batch = batch_of(arguments)
     order = _backwards(batch)
     counts = batch.cu_q.diff()[order]
-    moved = AttentionBatch(
+    moved = replace(
+        batch,
         cu_q=torch.cat((counts.new_zeros(1), counts)).cumsum(0).int(),
         kv_lens=batch.kv_lens[order],
         block_table=batch.block_table[order],
-        block_size=batch.block_size,
-        max_q=batch.max_q,
-        max_kv=batch.max_kv,
     )
-    return q[_rows(arguments, order)].clone(), k, v, moved, scale
+    q = arguments[0][rows_of(arguments, order)].clone()
+    return q, *(moved if value is batch else value for value in arguments[1:])
 
 
-def _rows(arguments: Arguments, _: Tensor) -> Tensor:
+def rows_of(arguments: Arguments, _: Tensor) -> Tensor:
     """The rows of q in that order of the sequences."""
-    batch = arguments[3]
+    batch = batch_of(arguments)
     starts = batch.cu_q.tolist()
     rows = [torch.arange(starts[i], starts[i + 1]) for i in _backwards(batch).tolist()]
     return torch.cat(rows)
+
+
+def _backwards(batch: AttentionBatch) -> Tensor:
+    return torch.arange(batch.kv_lens.shape[0] - 1, -1, -1)
 
 
 def _case(
@@ -96,8 +105,8 @@ def _case(
         signature,
         partial(_arguments, lengths, signature),
         keywords=keywords,
-        permute=_reordered,
-        order_of=_rows,
+        permute=reordered,
+        order_of=rows_of,
     )
 
 
