@@ -28,7 +28,8 @@ def reference_ops() -> Ops:
 
 
 class Paged:
-    """Sequences of ids, each computed up to a point; `step` computes more of some of them."""
+    """Sequences of ids, each computed up to a point; `step` computes more of some of them. Parts
+    that share experts are all driven alike."""
 
     def __init__(self, model, sequences: Sequence[Sequence[int]], *, blocks: int = 256) -> None:
         config = model.config
@@ -63,6 +64,7 @@ class Paged:
             prefill=tuple(prefill),
             decode_tokens=len(decoding),
             logit_rows=torch.arange(len(ids)),
+            span=len(ids) if self.model.site.mesh.data.size > 1 else 0,
             adapters=None
             if adapters is None
             else torch.tensor(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -48,16 +49,16 @@ def ask(
     prompts: Sequence[Sequence[int]] = PROMPTS,
     **options: Any,
 ) -> Told:
-    read, whole = 0, SafetensorsSource.read
+    read, part = 0, SafetensorsSource.part
 
-    def counted(source: SafetensorsSource, name: str, cut: Any = None) -> torch.Tensor:
+    def counted(source: SafetensorsSource, name: str, index: Any) -> torch.Tensor:
         nonlocal read
-        values = whole(source, name, cut)
+        values = part(source, name, index)
         read += values.nbytes
         return values
 
     ops = replace(reference_ops(), fp8_matmul=_exact, fp8_grouped_matmul=_exact_grouped)
-    with patch.object(SafetensorsSource, "read", counted):
+    with patch.object(SafetensorsSource, "part", counted):
         loaded = load(
             Path(path),
             device="cpu",
@@ -128,7 +129,7 @@ def _exact_grouped(
     x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, offsets: torch.Tensor
 ) -> torch.Tensor:
     wide, y = w.float() * _spread(scales), x.new_zeros(x.shape[0], w.shape[1])
-    for at, (start, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
+    for at, (start, end) in enumerate(pairwise(offsets.tolist())):
         y[start:end] = x[start:end] @ wide[at].mT
     return y
 
