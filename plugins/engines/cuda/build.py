@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.passes import Between
     from tokenwire.plugins.engines.cuda.sizes import Shape
 
-__all__ = ("Built", "assemble", "build", "build_here", "choose_ops", "revision_of", "weights_of")
+__all__ = (
+    "Built",
+    "assemble",
+    "build",
+    "build_here",
+    "choose_ops",
+    "load_here",
+    "revision_of",
+    "weights_of",
+)
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 LAYOUT = "layout:1"
@@ -65,25 +74,39 @@ def build_here(
 ) -> Built:
     """A model on one device of this process. `revision`: of the weights; "": found out. `told`
     gets (bytes loaded, bytes in all); None: a bar shows them. Raises as `build` does."""
-    machine = preflight.look(settings.device)
-    device = preflight.pick_device(settings.device, machine)
-    preflight.check(device, machine)
-    import torch
-
-    from tokenwire.plugins.engines.cuda.load import load, load_config
-    from tokenwire.plugins.engines.cuda.models.causal import CausalModel
-    from tokenwire.plugins.engines.cuda.progress import bar
-    from tokenwire.plugins.engines.cuda.shortage import reserving
-    from tokenwire.plugins.engines.cuda.sizes import shape
-
     path = weights_of(settings, services)
     revision = revision or revision_of(path)
     if settings.task == "embed":
+        device, machine = _device(settings)
         from tokenwire.plugins.engines.cuda.embedding_build import build_embedding
 
         return build_embedding(
             settings, services, path, device=device, machine=machine, revision=revision
         )
+    loaded, found = load_here(settings, services, told=told)
+    return assemble(settings, services, loaded, found, revision=revision)
+
+
+def load_here(
+    settings: CudaSettings,
+    services: Services,
+    *,
+    mesh: Mesh | None = None,
+    told: Callable[[int, int], None] | None = None,
+) -> tuple[Loaded, Shape]:
+    """A generating model on one device: in a group, the share of `mesh`'s rank. `told`, and what is
+    raised: as of `build_here`."""
+    device, machine = _device(settings)
+    import torch
+
+    from tokenwire.plugins.engines.cuda.load import load, load_config
+    from tokenwire.plugins.engines.cuda.models.causal import CausalModel
+    from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE
+    from tokenwire.plugins.engines.cuda.progress import bar
+    from tokenwire.plugins.engines.cuda.shortage import reserving
+    from tokenwire.plugins.engines.cuda.sizes import shape
+
+    path = weights_of(settings, services)
     config = load_config(path)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
     if device == "cpu" and settings.threads is not None:
@@ -91,9 +114,14 @@ def build_here(
     dtype = _dtype(settings, config, device)
     ops = choose_ops(settings, config, device, dtype, machine)
     preflight.take_built(settings.kernel_lib, machine)
+    lie = {
+        "mesh": mesh or SOLE,
+        "dispatcher": settings.dispatcher,
+        "redundant": settings.redundant_experts,
+    }
 
     def weights() -> int:
-        return CausalModel(config, ops, device="meta", dtype=dtype).weight_bytes
+        return CausalModel(config, ops, device="meta", dtype=dtype, **lie).weight_bytes
 
     remedy = "take a smaller checkpoint or dtype, or another device"
     with bar(path.name, told) as progress, reserving(device, path.name, weights, remedy):
@@ -104,8 +132,16 @@ def build_here(
             ops=ops,
             progress=progress,
             positions=found.max_model_len,
+            **lie,
         )
-    return assemble(settings, services, loaded, found, revision=revision)
+    return loaded, found
+
+
+def _device(settings: CudaSettings) -> tuple[str, preflight.Machine]:
+    machine = preflight.look(settings.device)
+    device = preflight.pick_device(settings.device, machine)
+    preflight.check(device, machine)
+    return device, machine
 
 
 def assemble(
@@ -261,14 +297,15 @@ def choose_ops(
     from tokenwire.kernels.op import Signature
     from tokenwire.kernels.ops import Ops
 
+    kv_heads, head_dim, _ = config.kv_shape()
     signature = Signature(
         device="cuda" if device.startswith("cuda") else "cpu",
         capability=machine.capability,
         dtype=dtype,
         kv_dtype=torch.float8_e4m3fn if settings.kv_dtype == "fp8" else None,
-        head_dim=config.head_dim,
+        head_dim=head_dim,
         heads=config.heads,
-        kv_heads=config.kv_heads,
+        kv_heads=kv_heads,
         block_size=settings.block_size,
     )
     try:

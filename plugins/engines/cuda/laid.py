@@ -6,7 +6,7 @@ graphs of the same sizes. Knows no scheduler and no job.
 
 from __future__ import annotations
 
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import final
 
@@ -24,6 +24,7 @@ from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.shortage import reserving
 from tokenwire.plugins.engines.cuda.sizes import Shape
 from tokenwire.plugins.engines.cuda.slots import fill_slots
+from tokenwire.plugins.engines.cuda.stream import Stream
 
 __all__ = ("Laid", "lay_out")
 
@@ -98,7 +99,7 @@ def lay_out(
         with reserving(model.device, "CUDA graphs", lambda: memory.GRAPH_RESERVE, remedy):
             parts["graphs"] = memory.taken_by(model.device, graphs.capture)
     overlaps = is_cuda if settings.overlap is None else settings.overlap
-    stream = ThreadPoolExecutor(1, "tokenwire-stream") if overlaps and not is_cuda else None
+    stream = Stream(is_shared=mesh.layout.gpus > 1) if overlaps and not is_cuda else None
     passes = Passes(model, caches, rows=rows, block_size=size, graphs=graphs, between=between)
     return Laid(found, specs, passes, kv_dtype, rows, width, parts, overlaps, stream, captured)
 

@@ -125,10 +125,9 @@ class CudaWorker(Worker):
     def stop(self) -> None:
         self._inbox.stop()
 
-    def join(self) -> str:
-        """Waits until the thread has ended; says why its loop failed, "": it was stopped."""
-        self._thread.join()
-        return self._broken
+    def join(self, timeout_s: float | None = None) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join(timeout_s)
 
     def refusal(self, job: TokenJob) -> Finish | None:
         if self._broken:

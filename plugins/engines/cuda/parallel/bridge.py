@@ -29,7 +29,7 @@ from tokenwire.plugins.engines.cuda.parallel.frames import (
 )
 from tokenwire.plugins.engines.cuda.parallel.line import Line
 
-__all__ = ("WorkerLost", "serve")
+__all__ = ("GRACE_S", "WorkerLost", "serve")
 
 BEAT_S: Final = 0.5
 """How often all figures are sent, where they have changed."""

@@ -7,10 +7,12 @@ host. Knows no sequence and no sampling.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
+from queue import SimpleQueue
 from typing import Any, final
 
 import torch
@@ -74,24 +76,38 @@ class Follower:
         self._host, self._tensor = host, tensor
         self._executor = executor
         self._flying: deque[Future[None] | Any] = deque()
+        self._over: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Until the leader stops. Raises what a pass raised; RuntimeError: the leader is gone."""
-        while (data := self._host.broadcast_bytes()) != END:
-            told = read_told(data)
-            if told.made is not None:
-                self._launch(told.made, told)
-            while len(self._flying) > AHEAD:
-                self._wait()
-        while self._flying:
-            self._wait()
+        """Until the leader stops. Raises what a pass raised; RuntimeError: the leader is gone. The
+        process has to end then: its threads may wait for the others for ever."""
+        threading.Thread(target=self._listen, name="tokenwire-follower", daemon=True).start()
+        error = self._over.get()
+        if error is not None:
+            raise error
         if self._executor is not None:
             self._executor.shutdown()
+
+    def _listen(self) -> None:
+        """In a thread: it may wait for a leader that waits in a pass which failed here."""
+        try:
+            while (data := self._host.broadcast_bytes()) != END:
+                told = read_told(data)
+                if told.made is not None:
+                    self._launch(told.made, told)
+                while len(self._flying) > AHEAD:
+                    self._wait()
+            while self._flying:
+                self._wait()
+        except BaseException as error:
+            self._over.put(error)
+        else:
+            self._over.put(None)
 
     def _launch(self, made: Pass, told: Told) -> None:
         batch = self._passes.batch(made)
         if self._executor is not None:
-            self._flying.append(self._executor.submit(self._compute, batch, made.inputs, told))
+            self._flying.append(self._executor.submit(self._in_stream, batch, made.inputs, told))
             return
         self._compute(batch, made.inputs, told)
         if self._passes.is_cuda:
@@ -105,6 +121,13 @@ class Follower:
             first.result()
         else:
             first.synchronize()
+
+    def _in_stream(self, batch: Batch, inputs: Inputs, told: Told) -> None:
+        try:
+            self._compute(batch, inputs, told)
+        except BaseException as error:
+            self._over.put(error)
+            raise
 
     def _compute(self, batch: Batch, inputs: Inputs, told: Told) -> None:
         """As `Runner._compute`, in whose order all that the slices do together is done."""

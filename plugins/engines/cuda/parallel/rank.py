@@ -17,11 +17,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.parallel.bridge import WorkerLost, serve
+from tokenwire.plugins.engines.cuda.parallel.bridge import GRACE_S, WorkerLost, serve
 from tokenwire.plugins.engines.cuda.parallel.devices import device_of, is_on_gpus
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
+from tokenwire.plugins.engines.cuda.parallel.frames import Hello
 from tokenwire.plugins.engines.cuda.parallel.line import Line
 from tokenwire.plugins.engines.cuda.parallel.meeting import whole_order
 from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
+from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
 __all__ = ("main", "run")
 
@@ -34,6 +37,9 @@ def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None
     line = Line.enter(order, rank)
     try:
         serve_rank(order, line, rank)
+    except FellBack as fallen:
+        if rank == 0:
+            line.send(fallen.instead)
     except (ConfigError, WorkerLost) as error:
         line.fail(str(error))
         return 1
@@ -46,7 +52,7 @@ def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None
 
 
 def run(order: Order, line: Line, rank: int) -> None:
-    """One device's model, as a server without groups has it."""
+    """One device's model as a server without groups has it, or one rank's share of it."""
     import torch
 
     from tokenwire.plugins.engines.cuda.build import build_here
@@ -59,10 +65,42 @@ def run(order: Order, line: Line, rank: int) -> None:
         device=device_of("cuda" if is_gpu else "cpu", local),
         trace=None if settings.trace is None else f"{settings.trace}.{order.instance}.{rank}",
     )
-    built = build_here(
-        settings, order.services(), revision=order.revision, told=line.progress
-    )
+    if settings.layout.gpus > 1:
+        _run_share(order, settings, line)
+        return
+    built = build_here(settings, order.services(), revision=order.revision, told=line.progress)
     serve(line, built.worker, built.card, built.slots)
+
+
+def _run_share(order: Order, settings: CudaSettings, line: Line) -> None:
+    """Of a model that lies over several ranks."""
+    import torch
+
+    from tokenwire.plugins.engines.cuda.build import assemble, load_here
+    from tokenwire.plugins.engines.cuda.laid import lay_out
+    from tokenwire.plugins.engines.cuda.parallel.leading import follower_of
+    from tokenwire.plugins.engines.cuda.parallel.mesh import join, leave
+    from tokenwire.plugins.engines.cuda.worker import CudaWorker
+
+    if settings.task == "embed":
+        raise ConfigError("engine cuda: an embedder lies on one device: set instance_count instead")
+    device, services = torch.device(settings.device), order.services()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    mesh = join(settings.layout, device)
+    loaded, found = load_here(settings, services, mesh=mesh, told=line.progress)
+    if mesh.is_leader:
+        built = assemble(settings, services, loaded, found, revision=order.revision, mesh=mesh)
+        worker = built.worker
+        assert isinstance(worker, CudaWorker)
+        serve(line, worker, built.card, built.slots, part=mesh.part, on_wave=worker.wake)
+        # Why: the others wait for its last word.
+        worker.join(GRACE_S)
+    else:
+        follower = follower_of(mesh, lay_out(settings, loaded, found, mesh))
+        line.send(Hello())
+        follower.run()
+    leave()
 
 
 if __name__ == "__main__":
