@@ -34,6 +34,7 @@ __all__ = (
     "FromFront",
     "FromRank",
     "Hello",
+    "Instead",
     "Jobs",
     "Listen",
     "Progress",
@@ -156,8 +157,17 @@ class Failed(Struct, frozen=True, tag="failed"):
     text: str
 
 
+class Instead(Struct, frozen=True, tag="instead"):
+    """Its group shall start in another layout: so many groups of that, on the same devices. It
+    ends."""
+
+    layout: str
+    groups: int
+    reason: str
+
+
 FromFront: TypeAlias = Jobs | Wake | Controls | Listen | Stop
-FromRank: TypeAlias = Enter | Progress | Hello | Deltas | Figures | Events | Failed
+FromRank: TypeAlias = Enter | Progress | Hello | Deltas | Figures | Events | Failed | Instead
 
 _FROM_FRONT: Final = decoder(FromFront)
 _FROM_RANK: Final = decoder(FromRank)

@@ -21,6 +21,7 @@ from tokenwire.plugins.engines.cuda.parallel.bridge import GRACE_S, WorkerLost, 
 from tokenwire.plugins.engines.cuda.parallel.devices import device_of, is_on_gpus
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Hello
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.line import Line
 from tokenwire.plugins.engines.cuda.parallel.meeting import whole_order
 from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
@@ -40,6 +41,9 @@ def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None
     except FellBack as fallen:
         if rank == 0:
             line.send(fallen.instead)
+    except FellBack as fallen:
+        # Why all: whichever is heard first, the others are then no loss.
+        line.send(fallen.instead)
     except (ConfigError, WorkerLost) as error:
         line.fail(str(error))
         return 1

@@ -24,13 +24,15 @@ from tokenwire.core.errors import ConfigError
 from tokenwire.core.planning.request import PlanRequest, Pool
 from tokenwire.core.planning.verdicts import Verdict, judged
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
+from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.measure import measure
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
 from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.slowed import SlowedExchange
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
-__all__ = ("Fallback", "LayoutRefused", "WidePolicy", "WideVerdict", "decide", "judge", "kind_of")
+__all__ = ("LayoutRefused", "WidePolicy", "WideVerdict", "decide", "judge", "kind_of")
 
 LOG = logging.getLogger("tokenwire.engine.parallel")
 
@@ -45,14 +47,6 @@ STANDS_IN: Final = "h200"
 
 class LayoutRefused(ConfigError):
     """The layout's network would hold it back, and the settings say that it must not start so."""
-
-
-class Fallback(Struct, frozen=True):
-    """What starts in the group's place: so many groups of a layout, on the same devices."""
-
-    layout: str
-    groups: int
-    reason: str
 
 
 class WideVerdict(Struct, frozen=True):
@@ -112,21 +106,20 @@ def judge(
     return WideVerdict(policy, reason, instead)
 
 
-def decide(
-    mesh: Mesh, config: ModelConfig, settings: CudaSettings, device: torch.device
-) -> Fallback | None:
-    """All ranks call it, before weights are loaded; the first decides for all. None: go on. A
-    fallback: every rank ends, and the front starts that. Raises LayoutRefused, on every rank."""
+def decide(mesh: Mesh, config: ModelConfig, settings: CudaSettings, device: torch.device) -> None:
+    """All ranks call it, before weights are loaded; the first decides for all. Raises on every rank
+    LayoutRefused, or FellBack: the front then starts another layout. Else they go on."""
     layout, domain = mesh.layout, settings.domain or int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if config.mixture is None or layout.data == 1 or layout.gpus <= domain:
-        return None
+        return
     there, _ = row_bytes(config.hidden, fp8=config.quantisation is not None)
     slow = settings.slow_link_gb_s
     data = None if slow is None else SlowedExchange(mesh, domain, slow * 1e9)
     links = measure(mesh, math.ceil(there), domain, device, data=data)
     if mesh.rank:
         said = mesh.world_host.broadcast_bytes()
-        return _obeyed(json.decode(said, type=WideVerdict), layout)
+        _obey(json.decode(said, type=WideVerdict), layout)
+        return
     slo = settings.slo
     found = judge(
         shape_of(config),
@@ -150,7 +143,7 @@ def decide(
     if found.reason and found.action != "refuse":
         LOG.warning("%s", found.reason)
     mesh.world_host.broadcast_bytes(json.encode(found))
-    return _obeyed(found, layout)
+    _obey(found, layout)
 
 
 def kind_of(device: torch.device) -> Gpu | None:
@@ -163,13 +156,12 @@ def kind_of(device: torch.device) -> Gpu | None:
     return next((each for each in known if each.name in name), None)
 
 
-def _obeyed(verdict: WideVerdict, layout: Layout) -> Fallback | None:
+def _obey(verdict: WideVerdict, layout: Layout) -> None:
     if verdict.action == "refuse":
         raise LayoutRefused(verdict.reason)
-    if verdict.action != "fallback" or verdict.instead is None:
-        return None
-    instead = verdict.instead
-    return Fallback(instead.name, layout.gpus // instead.gpus, verdict.reason)
+    if verdict.action == "fallback" and verdict.instead is not None:
+        name, groups = verdict.instead.name, layout.gpus // verdict.instead.gpus
+        raise FellBack(Instead(name, groups, verdict.reason))
 
 
 def _instead(own: Verdict) -> Layout | None:

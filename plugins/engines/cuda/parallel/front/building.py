@@ -12,6 +12,8 @@ from tokenwire.core.ports.engine import Engine
 from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.plugins.engines.cuda.about import line
 from tokenwire.plugins.engines.cuda.build import revision_of, weights_of
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
+from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.front.hub import Groups
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch, launch_process
 from tokenwire.plugins.engines.cuda.parallel.front.worker import GroupWorker
@@ -30,9 +32,11 @@ def build_groups(
     *,
     launch: Launch = launch_process,
     program: str = RANK,
+    why: str = "",
 ) -> Engine:
     """Starts `instance_count` groups, and waits until all their ranks are ready. Raises
-    ConfigError: what the first rank that failed said. `program`: what each rank runs, a module."""
+    ConfigError: what the first rank that failed said. `program`: what each rank runs, a module.
+    `why`: of a layout that the settings did not name at first."""
     if settings.node:
         raise ConfigError(
             f"engine cuda: node is {settings.node}: the server runs on machine 0; here run "
@@ -49,12 +53,28 @@ def build_groups(
         program=program,
     )
     ranks, count = settings.layout.gpus, settings.instance_count
-    with bar(path.name) as told:
-        groups = Groups(order, ranks, count, launch, told)
-        groups.open()
+    try:
+        with bar(path.name) as told:
+            groups = Groups(order, ranks, count, launch, told)
+            groups.open()
+    except FellBack as fallen:
+        other = _other(settings, fallen.instead)
+        LOG.warning("%s starts instead: %s", other.parallel_strategy, fallen)
+        return build_groups(other, services, launch=launch, program=program, why=str(fallen))
     card = groups.card
     assert card is not None
-    worker = GroupWorker(groups, card)
+    worker = GroupWorker(groups, card, {"fell_back": why} if why else {})
     LOG.info("ready %s", line(worker.status().about))
     slots = sum(part.slots for each in groups.instances for part in each.parts)
     return ThreadedEngine(worker, card, slots + settings.max_waiting, "cuda")
+
+
+def _other(settings: CudaSettings, instead: Instead) -> CudaSettings:
+    """Each group that there was to be becomes so many of another layout."""
+    return replace(
+        settings,
+        parallel_strategy=instead.layout,
+        instance_count=settings.instance_count * instead.groups,
+        # Why: judged once is enough. What is better than the layout that was wanted may start.
+        wide_ep="warn",
+    )

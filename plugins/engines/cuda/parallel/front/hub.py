@@ -77,7 +77,7 @@ class Groups:
 
     def open(self) -> None:
         """Start all groups, and wait until they are ready. Raises ConfigError: why they are not,
-        when all their processes have ended."""
+        when all their processes have ended; or FellBack: what to start instead, likewise."""
         self._thread.start()
         try:
             self._opened.result()
@@ -167,7 +167,8 @@ class Groups:
                 if self._listens:
                     instance.listen()
         elif instance.state == "down":
-            self._opened.set_exception(ConfigError(f"engine cuda: {instance.reason}"))
+            failed = ConfigError(f"engine cuda: {instance.reason}")
+            self._opened.set_exception(instance.fallen or failed)
         else:
             self._tell_progress()
             self._try_open()

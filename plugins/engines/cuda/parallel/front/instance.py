@@ -27,6 +27,7 @@ from tokenwire.core.tokens import (
     TokenDelta,
     TokenJob,
 )
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import (
     Controls,
     Deltas,
@@ -36,6 +37,7 @@ from tokenwire.plugins.engines.cuda.parallel.frames import (
     Figures,
     FromRank,
     Hello,
+    Instead,
     Listen,
     Progress,
     Stop,
@@ -92,6 +94,8 @@ class Instance:
         """Bytes that each rank has loaded, and its all."""
         self.restarts = False
         """Whether it starts again after it has failed."""
+        self.fallen: FellBack | None = None
+        """What shall start in its place."""
         self._order = order
         self._launch = launch
         self._folder = folder
@@ -119,7 +123,11 @@ class Instance:
         self._token = secrets.token_hex(32)
         path = self._folder / f"order-{self.index}"
         self._failure.unlink(missing_ok=True)
-        write_order(replace(self._order, token=self._token, failure=str(self._failure)), path)
+        order = self._order
+        if self.restarts:
+            # Why: it was judged when the server started, and has served since.
+            order = replace(order, settings=replace(order.settings, wide_ep="warn"))
+        write_order(replace(order, token=self._token, failure=str(self._failure)), path)
         loop, number = self._loop, self.starts
 
         def exited(code: int) -> None:
@@ -197,6 +205,9 @@ class Instance:
                 self._welcome()
             case Failed():
                 self._fail(f"{self._who(wire.rank)}: {frame.text}")
+            case Instead():
+                self.fallen = FellBack(frame)
+                self._fail(f"{frame.layout} shall start instead")
             case Enter():
                 pass
 
@@ -278,7 +289,7 @@ class Instance:
         """End it as a whole, and everything that it ran."""
         if self.state in ("down", "ended"):
             return
-        if not self._is_stopping:
+        if not self._is_stopping and self.fallen is None:
             LOG.error("%s", sentence)
         self.state, self.reason = "down", sentence
         self._clear_timer()

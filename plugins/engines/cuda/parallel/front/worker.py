@@ -26,8 +26,9 @@ __all__ = ("GroupWorker",)
 
 @final
 class GroupWorker(Worker):
-    def __init__(self, groups: Groups, card: EngineCard) -> None:
-        """`groups` are open."""
+    def __init__(self, groups: Groups, card: EngineCard, facts: About | None = None) -> None:
+        """`groups` are open. `facts`: what else is to be said of them."""
+        self._more = facts or {}
         self._groups = groups
         self._card = card
         self._send: Send = nowhere
@@ -99,4 +100,4 @@ class GroupWorker(Worker):
             for each in instances
             if each.reason
         }
-        return self._about | facts
+        return self._about | self._more | facts

@@ -18,11 +18,13 @@ from tokenwire.core.cost.known_shapes import shape_named
 from tokenwire.core.cost.layout import Layout
 from tokenwire.core.cost.links import Links, Pair
 from tokenwire.plugins.engines.cuda.models.config import Mixture, Mla, ModelConfig, Rope
+from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
+from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.measure import measure
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
 from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.slowed import SlowedExchange
-from tokenwire.plugins.engines.cuda.parallel.wide import Fallback, LayoutRefused, decide, judge
+from tokenwire.plugins.engines.cuda.parallel.wide import LayoutRefused, decide, judge
 from tokenwire.plugins.engines.cuda.settings import CudaSettings, Slo
 
 pytestmark = pytest.mark.torch
@@ -196,14 +198,17 @@ def test_a_config_of_mla() -> None:
 SLOW = {"domain": 4, "slow_link_gb_s": 1e-3}
 
 
-def decided(mesh: Mesh, *chosen: CudaSettings) -> list[Fallback | str | None]:
+def decided(mesh: Mesh, *chosen: CudaSettings) -> list[Instead | str | None]:
     """What becomes of each, in one world of ranks."""
-    found: list[Fallback | str | None] = []
+    found: list[Instead | str | None] = []
     for each in chosen:
         try:
-            found.append(decide(mesh, TINY, each, CPU))
+            decide(mesh, TINY, each, CPU)
+            found.append(None)
         except LayoutRefused as refused:
             found.append(str(refused))
+        except FellBack as fallen:
+            found.append(fallen.instead)
     return found
 
 
