@@ -29,6 +29,7 @@ class Signature:
     kv_dtype: torch.dtype | None = None
     """Of the KV cache; None: as `dtype`."""
     head_dim: int = 0
+    """Numbers of a head's key in the cache; of a token's whole entry, where it is compressed."""
     heads: int = 0
     kv_heads: int = 0
     block_size: int = 0

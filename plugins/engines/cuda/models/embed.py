@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tokenwire.kernels.attention.batch import AttentionBatch
-from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
+from tokenwire.plugins.engines.cuda.batch import Batch
 from tokenwire.plugins.engines.cuda.layers.packed import EmbedBatch
+from tokenwire.plugins.engines.cuda.memory import layer_cache
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 from tokenwire.plugins.engines.cuda.models.pooling import PoolingSpec
 
@@ -74,10 +75,8 @@ class CausalEmbedder:
     def embed(self, batch: EmbedBatch) -> Tensor:
         with torch.inference_mode():
             step, blocks = self._step(batch)
-            config = self.model.config
-            shape = (blocks, BLOCK, config.kv_heads, config.head_dim)
-            room = torch.empty((2, *shape), device=self.model.device, dtype=self.model.dtype)
-            caches = [KvCache(room[0], room[1])] * config.layers
+            cache = layer_cache(self.model, blocks, BLOCK)
+            caches = [cache] * self.model.config.layers
             return pool(self.model.forward(step, caches), batch, self.spec)
 
     def _step(self, batch: EmbedBatch) -> tuple[Batch, int]:

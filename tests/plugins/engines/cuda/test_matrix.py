@@ -116,7 +116,55 @@ def sunk() -> Path:
     return folder
 
 
-MODELS = {"llama": tiny_llama, "gemma3": windowed, "qwen3_moe": mixed, "gpt_oss": sunk}
+@cache
+def latent() -> Path:
+    """A tiny DeepSeek-V3: 24 + 8 numbers of a token in the cache, and two of three layers have
+    eight experts in four groups beside one that every token takes."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(4)
+    config = transformers.DeepseekV3Config(
+        vocab_size=160,
+        hidden_size=32,
+        intermediate_size=48,
+        moe_intermediate_size=24,
+        num_hidden_layers=3,
+        first_k_dense_replace=1,
+        n_routed_experts=8,
+        n_shared_experts=1,
+        num_experts_per_tok=3,
+        n_group=4,
+        topk_group=2,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        q_lora_rank=16,
+        kv_lora_rank=24,
+        qk_nope_head_dim=12,
+        qk_rope_head_dim=8,
+        v_head_dim=12,
+        max_position_embeddings=128,
+        initializer_range=0.5,
+        eos_token_id=1,
+        pad_token_id=0,
+        bos_token_id=2,
+    )
+    network = transformers.DeepseekV3ForCausalLM(config)
+    with torch.no_grad():
+        for name, values in network.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                values.normal_(0, 0.3)
+    folder = Path(mkdtemp(prefix="tokenwire-latent-"))
+    network.save_pretrained(folder)
+    return folder
+
+
+MODELS = {
+    "llama": tiny_llama,
+    "gemma3": windowed,
+    "qwen3_moe": mixed,
+    "gpt_oss": sunk,
+    "deepseek_v3": latent,
+}
 
 
 def jobs(prefix: str = "") -> list[TokenJob]:
@@ -159,8 +207,13 @@ FEW = (
     ("gpt_oss", SIZE - 1, False, True, True),
     ("gpt_oss", SIZE, True, True, False),
     ("gpt_oss", 64, True, True, True),
+    ("deepseek_v3", 1, True, False, False),
+    ("deepseek_v3", SIZE - 1, False, True, True),
+    ("deepseek_v3", SIZE, True, True, False),
+    ("deepseek_v3", 64, True, True, True),
 )
-"""What experts could differ in: how many tokens a step has, and rows that only fill it up."""
+"""What experts could differ in: how many tokens a step has, and rows that only fill it up; and
+latents too, which few queries of many keys read as they are."""
 
 
 @pytest.mark.parametrize(

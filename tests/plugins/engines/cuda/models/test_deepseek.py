@@ -24,7 +24,13 @@ from tokenwire.kernels.ops import Ops  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers import absorb  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mla import LatentAttention  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp  # noqa: E402
-from tokenwire.plugins.engines.cuda.load import load, put_adapter, read_adapter  # noqa: E402
+from tokenwire.plugins.engines.cuda.layers.packed import pack  # noqa: E402
+from tokenwire.plugins.engines.cuda.load import (  # noqa: E402
+    load,
+    load_embedder,
+    put_adapter,
+    read_adapter,
+)
 from tokenwire.plugins.engines.cuda.models.config import Mla  # noqa: E402
 from tokenwire.plugins.engines.cuda.models.families import parse_config  # noqa: E402
 
@@ -469,3 +475,13 @@ def test_first_layers_are_dense(tmp_path) -> None:
     make("v3", tmp_path)
     model = loaded(tmp_path)
     assert [isinstance(block.mlp, Mlp) for block in model.blocks] == [True, False, False]
+
+
+def test_vectors_of_texts_are_the_oracle_s(tmp_path) -> None:
+    network = make("v3", tmp_path)
+    found = load_embedder(tmp_path, device="cpu", dtype=torch.float32, ops=reference_ops())
+    with torch.no_grad():
+        last = [network.model(torch.tensor([each])).last_hidden_state[0, -1] for each in PROMPTS]
+    wanted = torch.nn.functional.normalize(torch.stack(last), dim=-1)
+    vectors = found.embedder.embed(pack(PROMPTS, "cpu"))
+    torch.testing.assert_close(vectors, wanted, atol=CLOSE, rtol=CLOSE)
