@@ -21,7 +21,6 @@ from tokenwire.plugins.engines.cuda.parallel.bridge import GRACE_S, WorkerLost, 
 from tokenwire.plugins.engines.cuda.parallel.devices import device_of, is_on_gpus
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Hello
-from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.line import Line
 from tokenwire.plugins.engines.cuda.parallel.meeting import whole_order
 from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
@@ -38,9 +37,6 @@ def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None
     line = Line.enter(order, rank)
     try:
         serve_rank(order, line, rank)
-    except FellBack as fallen:
-        if rank == 0:
-            line.send(fallen.instead)
     except FellBack as fallen:
         # Why all: whichever is heard first, the others are then no loss.
         line.send(fallen.instead)
@@ -80,10 +76,12 @@ def _run_share(order: Order, settings: CudaSettings, line: Line) -> None:
     """Of a model that lies over several ranks."""
     import torch
 
-    from tokenwire.plugins.engines.cuda.build import assemble, load_here
+    from tokenwire.plugins.engines.cuda.build import assemble, load_here, weights_of
     from tokenwire.plugins.engines.cuda.laid import lay_out
+    from tokenwire.plugins.engines.cuda.load import load_config
     from tokenwire.plugins.engines.cuda.parallel.leading import follower_of
     from tokenwire.plugins.engines.cuda.parallel.mesh import join, leave
+    from tokenwire.plugins.engines.cuda.parallel.wide import decide
     from tokenwire.plugins.engines.cuda.worker import CudaWorker
 
     if settings.task == "embed":
@@ -92,6 +90,7 @@ def _run_share(order: Order, settings: CudaSettings, line: Line) -> None:
     if device.type == "cuda":
         torch.cuda.set_device(device)
     mesh = join(settings.layout, device)
+    decide(mesh, load_config(weights_of(settings, services)), settings, device)
     loaded, found = load_here(settings, services, mesh=mesh, told=line.progress)
     if mesh.is_leader:
         built = assemble(settings, services, loaded, found, revision=order.revision, mesh=mesh)
