@@ -31,6 +31,7 @@ FOLDERS = (
     "penalties",
     "token_mask",
     "logprobs",
+    "matmul",
     "fp8_quant",
     "fp8_matmul",
     "moe_route",
@@ -71,6 +72,7 @@ class Ops:
     penalties: Callable[..., None]
     token_mask: Callable[..., None]
     logprobs: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
+    matmul: Callable[..., Tensor]
     fp8_quant: Callable[..., tuple[Tensor, Tensor]]
     fp8_matmul: Callable[..., Tensor]
     moe_route: Callable[..., tuple[Tensor, Tensor]]

@@ -1,4 +1,5 @@
-// y = x W^T + b on the CPU, for weights that lie in panels of 16 outputs. Knows no tensors.
+// y = x W^T + b on the CPU, for weights that lie in panels of 16 outputs, or are gathered into such
+// where they are used. Knows no tensors.
 //
 // A panel is a [16, K] part of W turned to [K, 16], in its own place: whoever packs once needs no
 // more memory. Six rows of x meet one panel in registers, as in Goto and van de Geijn, Anatomy of
@@ -121,25 +122,52 @@ const float* widened(const uint16_t* x, int64_t count, std::vector<float>& room)
   return room.data();
 }
 
+// A panel of `width` rows [width, inner] of a weight that is not packed; what it lacks is zero.
+template <typename T>
+const T* collected(const T* rows, int64_t width, int64_t inner, std::vector<T>& room) {
+  room.resize(PANEL * inner);
+  if (width == PANEL) {
+    turn(rows, inner, room.data());
+  } else {
+    std::fill(room.begin(), room.end(), T(0));
+    for (int64_t j = 0; j < width; ++j)
+      for (int64_t k = 0; k < inner; ++k) room[k * PANEL + j] = rows[j * inner + k];
+  }
+  return room.data();
+}
+
+// `packed` or not, every output is the same sum. A last panel of fewer outputs goes through `spare`.
 template <typename T>
 void multiply(const T* x, int64_t rows, int64_t inner, const T* weight, int64_t outputs, const float* bias,
-              int64_t threads, T* y) {
+              int64_t threads, bool packed, T* y) {
 #pragma omp parallel num_threads(threads) if (threads > 1 && rows * inner * outputs > WORTH)
   {
     thread_local std::vector<float> wide_x, wide_panel;
+    thread_local std::vector<T> room, spare;
     for (int64_t begin = 0; begin < rows; begin += BLOCK) {
       const int64_t count = std::min(BLOCK, rows - begin);
       const float* block = widened(x + begin * inner, count * inner, wide_x);
 #pragma omp for schedule(static) nowait
-      for (int64_t p = 0; p < outputs / PANEL; ++p) {
-        const T* panel = weight + p * PANEL * inner;
-        const char* ahead = (const char*)(panel + PANEL * inner);
+      for (int64_t p = 0; p < (outputs + PANEL - 1) / PANEL; ++p) {
+        const T* own = weight + p * PANEL * inner;
+        const int64_t width = std::min<int64_t>(PANEL, outputs - p * PANEL), every = width < PANEL ? PANEL : outputs;
+        const T* panel = packed ? own : collected(own, width, inner, room);
+        const char* ahead = (const char*)(own + PANEL * inner);
+        float few[PANEL] = {};
         const float* added = bias ? bias + p * PANEL : nullptr;
-        T* to = y + begin * outputs + p * PANEL;
+        T* const result = y + begin * outputs + p * PANEL;
+        T* to = result;
+        if (width < PANEL) {
+          spare.resize(count * PANEL);
+          to = spare.data();
+          if (bias) std::copy(added, added + width, few), added = few;
+        }
         if (count < TILE)
-          tiles(block, count, panel, inner, added, ahead, to, outputs);
+          tiles(block, count, panel, inner, added, ahead, to, every);
         else
-          tiles(block, count, widened(panel, PANEL * inner, wide_panel), inner, added, ahead, to, outputs);
+          tiles(block, count, widened(panel, PANEL * inner, wide_panel), inner, added, ahead, to, every);
+        if (width < PANEL)
+          for (int64_t r = 0; r < count; ++r) std::copy(to + r * PANEL, to + r * PANEL + width, result + r * outputs);
       }
     }
   }
@@ -161,23 +189,23 @@ extern "C" {
 
 // kind 0: float32, 1: bfloat16, of x, weight and y; bias in float32. x and y are dense.
 void panel_linear(int32_t kind, const void* x, int64_t rows, int64_t inner, const void* weight, int64_t outputs,
-                  const float* bias, int64_t threads, void* y) {
+                  const float* bias, int64_t threads, int32_t packed, void* y) {
   if (kind == 0)
-    multiply((const float*)x, rows, inner, (const float*)weight, outputs, bias, threads, (float*)y);
+    multiply((const float*)x, rows, inner, (const float*)weight, outputs, bias, threads, packed, (float*)y);
   else
-    multiply((const uint16_t*)x, rows, inner, (const uint16_t*)weight, outputs, bias, threads, (uint16_t*)y);
+    multiply((const uint16_t*)x, rows, inner, (const uint16_t*)weight, outputs, bias, threads, packed, (uint16_t*)y);
 }
 
 // As panel_linear without bias, for `experts` weights of [outputs, inner] one after another: expert e
 // multiplies rows offsets[e] to offsets[e + 1].
 void panel_grouped(int32_t kind, const void* x, const int32_t* offsets, int64_t experts, int64_t inner,
-                   const void* weight, int64_t outputs, int64_t threads, void* y) {
+                   const void* weight, int64_t outputs, int64_t threads, int32_t packed, void* y) {
   const int64_t size = kind == 0 ? 4 : 2;
   for (int64_t e = 0; e < experts; ++e) {
     const int64_t begin = offsets[e], rows = offsets[e + 1] - begin;
     if (rows == 0) continue;
     panel_linear(kind, (const char*)x + begin * inner * size, rows, inner,
-                 (const char*)weight + e * outputs * inner * size, outputs, nullptr, threads,
+                 (const char*)weight + e * outputs * inner * size, outputs, nullptr, threads, packed,
                  (char*)y + begin * outputs * size);
   }
 }
