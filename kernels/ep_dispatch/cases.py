@@ -71,6 +71,12 @@ def _pack(name: str, width: int, dtype: torch.dtype = torch.float32, form: str =
     )
 
 
+def _no_token() -> Arguments:
+    """As a rank packs that has none in a step of two."""
+    experts = torch.zeros((0, 2), dtype=torch.int32)
+    return noise(0, 8), torch.full((2,), -1, dtype=torch.int32), experts, noise(0, 2)
+
+
 def _unpack(
     name: str, width: int, dtype: torch.dtype = torch.float32, *, fp8: bool = False, masked: bool
 ) -> Case:
@@ -108,6 +114,7 @@ CASES = {
         _pack("top 6 of 6 on 2 ranks", 30, torch.bfloat16, "weights"),
         _pack("skewed, 16 on 8 ranks", 256, torch.bfloat16, "fp8"),
         _pack("all go nowhere", 8, form="weights"),
+        Case("float32 8, no token", Signature(), _no_token),
     ),
     "ep_unpack": (
         *(_unpack("top 3 of 8 on 4 ranks", 40, dtype, masked=False) for dtype in FLOATS),

@@ -54,16 +54,17 @@ def ep_pack(
         width, x.dtype, top_k, has_weights=weights is not None, is_fp8=scales is not None
     )
     there, at = order >= 0, order.clamp(min=0).long()
-    parts = [x.contiguous().view(torch.int32)[at]]
+    parts = [_taken(x, at)]
     if scales is not None:
-        parts.append(scales.contiguous().view(torch.int32)[at])
-    whole = torch.cat((*parts, torch.zeros_like(experts[at])), dim=1)
+        parts.append(_taken(scales, at))
+    its = _taken(experts, at)
+    whole = torch.cat((*parts, torch.zeros_like(its)), dim=1)
     wire = torch.zeros((order.numel(), form.words), dtype=torch.int32, device=x.device)
     wire[:, : form.weights] = torch.where(there[:, None], whole, 0)
-    wire[:, form.experts : form.weights] = torch.where(there[:, None], experts[at], -1)
+    wire[:, form.experts : form.weights] = torch.where(there[:, None], its, -1)
     if weights is not None:
-        its = weights.contiguous().view(torch.int32)[at]
-        wire[:, form.weights : form.used] = torch.where(there[:, None], its, 0)
+        shares = _taken(weights, at)
+        wire[:, form.weights : form.used] = torch.where(there[:, None], shares, 0)
     return wire
 
 
@@ -97,3 +98,9 @@ def ep_unpack(
     token = here.nonzero()[:, 0]
     rows.view(-1, width)[inverse[here].long()] = given[token]
     return offsets, inverse.int()
+
+
+def _taken(values: Tensor, at: Tensor) -> Tensor:
+    """Rows in words; any, where there are none to take."""
+    words = values.contiguous().view(torch.int32)
+    return words[at] if words.shape[0] else words.new_zeros(at.numel(), words.shape[1])
