@@ -30,8 +30,8 @@ class Pieces(Struct, frozen=True):
     """What an engine needs of a tokenizer."""
 
     vocabulary: Vocabulary
-    bytes: tuple[bytes | None, ...] = ()
-    """By id; None: no token. Empty where no answer is held to a grammar."""
+    texts: tuple[bytes | None, ...] = ()
+    """The bytes of each id; None: no token. Empty where no answer is held to a grammar."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -69,13 +69,13 @@ class CarriedTokenizer(Tokenizer):
 
     def __init__(self, pieces: Pieces) -> None:
         self.vocabulary = pieces.vocabulary
-        self._bytes = pieces.bytes
+        self._texts = pieces.texts
 
     def encode(self, text: str, shields: Shields = NO_SHIELDS) -> TokenIds:
         raise NotImplementedError("text stays with the front")
 
     def token_bytes(self, id: int) -> bytes:
-        found = self._bytes[id] if 0 <= id < len(self._bytes) else None
+        found = self._texts[id] if 0 <= id < len(self._texts) else None
         if found is None:
             raise KeyError(id)
         return found

@@ -194,6 +194,7 @@ class Groups:
 
     async def _main(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="tokenwire-"))
+        server = None
         try:
             server, address = await self._serve(folder)
             order = replace(self._order, front=address)
@@ -204,8 +205,9 @@ class Groups:
             for instance in self.instances:
                 instance.start()
             await self._ended.wait()
-            server.close()
         finally:
+            if server is not None:
+                server.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     async def _serve(self, folder: Path) -> tuple[asyncio.Server, str]:

@@ -58,6 +58,9 @@ LAST_WORD_S: Final = 1.0
 """How long the front waits for the launcher's word on why a connection ended."""
 STOP_S: Final = 25.0
 """How long a group that was told to stop may take: a leader's own grace, and a little."""
+LEAVE_S: Final = 2.0
+"""How long followers may take to end after their leaders."""
+UNREAD_S: Final = 0.2
 LONGEST_WAIT_S: Final = 60.0
 """Between two starts at most; and how long a group must have served for waits to begin anew."""
 
@@ -140,7 +143,6 @@ class Instance:
             self._launched = self._launch(path, exited)
         except OSError as error:
             self._fail(f"group {self.index}: its launcher cannot be started: {error}")
-            self._again()
             return
         self._hub.moved(self)
 
@@ -216,6 +218,8 @@ class Instance:
             return
         if self._is_stopping:
             del self._wires[wire.rank]
+            if not any(part.wire.rank in self._wires for part in self.parts):
+                self._set_timer(LEAVE_S, self._end)
             return
         if not self._word:
             # Why not at once: the launcher knows the signal, and says it a moment later.
@@ -281,9 +285,11 @@ class Instance:
         if self._is_stopping:
             self._over()
             return
-        if self.state != "down":
-            self._fail(self._last_word(code))
-        self._again()
+        if self.state == "down":
+            self._again()
+        else:
+            # Why not at once: what a rank said last may not have been read yet.
+            self._set_timer(UNREAD_S, lambda: self._fail(self._last_word(code)))
 
     def _fail(self, sentence: str) -> None:
         """End it as a whole, and everything that it ran."""
@@ -294,9 +300,11 @@ class Instance:
         self.state, self.reason = "down", sentence
         self._clear_timer()
         self._drop(Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=sentence))
+        self._hub.moved(self)
         if self._launched is not None:
             self._launched.end()
-        self._hub.moved(self)
+        else:
+            self._again()
 
     def _drop(self, finish: Finish) -> None:
         wires, self._wires = self._wires, {}

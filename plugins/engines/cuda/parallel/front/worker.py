@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import final
 
 from tokenwire.core.job_check import refused
@@ -32,20 +32,32 @@ class GroupWorker(Worker):
         self._groups = groups
         self._card = card
         self._send: Send = nowhere
+        self._is_started = False
+        self._early: list[Callable[[], None]] = []
         self._about: About = {}
         """What a part said of itself: kept while none is there."""
 
     def start(self, send: Send) -> None:
         self._send = send
         self._groups.post(lambda: self._groups.begin(send))
+        self._is_started = True
+        early, self._early = self._early, []
+        for call in early:
+            call()
 
     def submit(self, jobs: Sequence[TokenJob]) -> None:
-        if jobs and not self._groups.post(lambda: self._groups.submit(jobs)):
+        if not self._is_started:
+            # Why: nobody would hear what comes of them yet.
+            self._early.append(lambda: self.submit(jobs))
+        elif jobs and not self._groups.post(lambda: self._groups.submit(jobs)):
             lost = refused(self._groups.why(), FinishCause.LOST, retryable=True)
             self._send(tuple(delta for job in jobs for delta in refusals(job, lost)))
 
     def control(self, frames: Sequence[Control]) -> None:
-        self._groups.post(lambda: self._groups.control(frames))
+        if not self._is_started:
+            self._early.append(lambda: self.control(frames))
+        else:
+            self._groups.post(lambda: self._groups.control(frames))
 
     def stop(self) -> None:
         self._groups.stop()
