@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.layers.site import Cut
+from tokenwire.plugins.engines.cuda.load.scales import FLOAT8, SCALE, in_order, read_values
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
 
 __all__ = ("Progress", "fill")
@@ -19,8 +20,6 @@ __all__ = ("Progress", "fill")
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with bytes read and bytes in all, after each tensor, from any thread but one at a time."""
 
-SCALE = "_scale_inv"
-FLOAT8 = ("F8_E4M3",)
 WHOLE: Mapping[str, Cut] = {}
 ONCE: Mapping[str, Sequence[Tensor]] = {}
 IN_ORDER: Mapping[str, Tensor] = {}
@@ -56,9 +55,9 @@ def fill(
     def copy(name: str) -> None:
         nonlocal done
         with torch.inference_mode():
-            values = _values(name, places[name], source, cuts.get(name), block)
+            values = read_values(name, places[name], source, cuts.get(name), block)
             if name in orders:
-                values = _ordered(values, orders[name])
+                values = in_order(values, orders[name])
             for place in (places[name], *doubles.get(name, ())):
                 place.copy_(values)
         with lock:
@@ -136,60 +135,3 @@ def _is_scale(name: str, known: Set[str], entries: Mapping[str, Entry]) -> bool:
     return (
         name != weight and weight in known and weight in entries and entries[weight].kind in FLOAT8
     )
-
-
-def _values(
-    name: str, place: Tensor, source: Source, cut: Cut | None, block: tuple[int, int] | None
-) -> Tensor:
-    values = source.read(name, cut)
-    if source.entries[name].kind not in FLOAT8 or place.dtype == torch.float8_e4m3fn:
-        return values
-    scale = f"{name}{SCALE}"
-    entry = source.entries[name]
-    if block is None or scale not in source.entries:
-        raise ConfigError(
-            f"{entry.file}: tensor {entry.key!r} is {entry.kind}: wanted {scale!r} beside it and "
-            "a weight_block_size in config.json's quantization_config, and one is not there"
-        )
-    wanted = [-(-size // each) for size, each in zip(entry.shape, block, strict=True)]
-    found = source.entries[scale].shape
-    if list(found) != wanted:
-        raise ConfigError(
-            f"{entry.file}: tensor {entry.key}{SCALE}: wanted the shape {wanted}, got {list(found)}"
-        )
-    firsts = [0, 0]
-    if cut is not None:
-        firsts[cut.dim] = cut.start
-    scales = source.read(scale, None if cut is None else _of_blocks(cut, block[cut.dim]))
-    return _times_scales(values, scales.float(), block, firsts)
-
-
-def _of_blocks(cut: Cut, size: int) -> Cut:
-    """The scales of the blocks that a cut reaches into."""
-    first, end = cut.start // size, -(-(cut.start + cut.length) // size)
-    return Cut(cut.dim, first, end - first, -(-cut.of // size))
-
-
-def _times_scales(
-    values: Tensor, scales: Tensor, block: tuple[int, int], firsts: Sequence[int]
-) -> Tensor:
-    """values [N, K] of a weight from row firsts[0] and column firsts[1] on, and the scales of the
-    blocks that they are in -> [N, K] float32."""
-    (rows, columns), ahead = (
-        values.shape,
-        [first % size for first, size in zip(firsts, block, strict=True)],
-    )
-    wide = scales.repeat_interleave(block[1], dim=1)[:, ahead[1] : ahead[1] + columns]
-    found = values.float()
-    for index in range(len(wide)):
-        start = index * block[0] - ahead[0]
-        found[max(start, 0) : min(start + block[0], rows)] *= wide[index]
-    return found
-
-
-def _ordered(values: Tensor, order: Tensor) -> Tensor:
-    """`values` [N, ...], whose rows are those that `order` [N] names."""
-    if values.dtype != torch.float8_e4m3fn:
-        return values[order]
-    # Why bytes: torch gathers no 8-bit floats on the CPU.
-    return values.view(torch.uint8)[order].view(values.dtype)
