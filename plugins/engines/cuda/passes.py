@@ -101,6 +101,7 @@ class Passes:
                 max_q=max_q,
                 # Why 1: a blank token has no key, and a kernel wants room for one.
                 max_kv=max(max_kv, 1),
+                sum_kv=int(lens.sum()),
             )
             for table in tables
         )

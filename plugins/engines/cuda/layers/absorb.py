@@ -16,7 +16,11 @@ from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.plugins.engines.cuda.batch import Batch
 from tokenwire.plugins.engines.cuda.models.config import Mla
 
-__all__ = ("absorbed", "is_cheaper")
+__all__ = ("MOST", "absorbed", "is_cheaper")
+
+MOST = 256
+"""Queries of a step that are absorbed: each keeps sums of its own for every part of a long
+sequence, and memory was measured with a prompt that is not absorbed."""
 
 
 def is_cheaper(mla: Mla, queries: int, keys: int, sequences: int) -> bool:
@@ -35,10 +39,11 @@ def is_cheaper(mla: Mla, queries: int, keys: int, sequences: int) -> bool:
 
 
 def absorbed(batch: Batch, mla: Mla) -> Batch:
-    """The same tokens, each a decode of its own where that is cheaper for the prefills."""
+    """The same tokens, each a decode of its own where the prefills have few (MOST), and that is
+    cheaper."""
     prefill, split = batch.prefill[0], batch.decode_tokens
     queries = len(batch.ids) - split
-    if prefill is None or not queries:
+    if prefill is None or not 0 < queries <= MOST:
         return batch
     sequences = prefill.kv_lens.shape[0]
     keys = prefill.sum_kv or sequences * prefill.max_kv

@@ -19,8 +19,10 @@ from tests.plugins.engines.cuda.driving import engine, job, poison, waves  # noq
 from tests.plugins.engines.cuda.load.test_fp8 import blocks, spread  # noqa: E402
 from tests.plugins.engines.cuda.models.paged import Paged, reference_ops  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
+from tokenwire.kernels.attention.batch import AttentionBatch  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
+from tokenwire.plugins.engines.cuda.batch import Batch  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers import absorb  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mla import LatentAttention  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp  # noqa: E402
@@ -485,3 +487,26 @@ def test_vectors_of_texts_are_the_oracle_s(tmp_path) -> None:
     wanted = torch.nn.functional.normalize(torch.stack(last), dim=-1)
     vectors = found.embedder.embed(pack(PROMPTS, "cpu"))
     torch.testing.assert_close(vectors, wanted, atol=CLOSE, rtol=CLOSE)
+
+
+@pytest.mark.parametrize(("queries", "goes"), [(absorb.MOST, True), (absorb.MOST + 1, False)])
+def test_a_step_absorbs_no_more_than_it_has_memory_for(queries: int, goes: bool) -> None:
+    lens = torch.tensor([9000], dtype=torch.int32)
+    prefill = AttentionBatch(
+        cu_q=torch.tensor([0, queries], dtype=torch.int32),
+        kv_lens=lens,
+        block_table=torch.zeros(1, 9, dtype=torch.int32),
+        block_size=1024,
+        max_q=queries,
+        max_kv=9000,
+    )
+    ids = torch.arange(queries)
+    batch = Batch(ids, ids + 9000 - queries, (ids,), (None,), (prefill,), 0, ids)
+    mla = Mla(q_rank=0, kv_rank=512, nope_dim=200, rope_dim=64, value_dim=200)
+    found = absorb.absorbed(batch, mla)
+    if goes:
+        assert found.prefill == (None,)
+        assert found.decode[0] is not None
+        assert found.decode[0].kv_lens.tolist() == list(range(9001 - queries, 9001))
+    else:
+        assert found is batch
