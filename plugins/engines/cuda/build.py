@@ -99,6 +99,7 @@ def load_here(
     device, machine = _device(settings)
     import torch
 
+    from tokenwire.plugins.engines.cuda.graphs import has_graphs
     from tokenwire.plugins.engines.cuda.load import load, load_config
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
     from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE
@@ -114,10 +115,13 @@ def load_here(
     dtype = _dtype(settings, config, device)
     ops = choose_ops(settings, config, device, dtype, machine)
     preflight.take_built(settings.kernel_lib, machine)
+    captures = has_graphs(settings.graphs, torch.device(device), ops, config)
     lie = {
         "mesh": mesh or SOLE,
         "dispatcher": settings.dispatcher,
         "redundant": settings.redundant_experts,
+        "captured": found.max_batch_size if captures else 0,
+        "is_steady": settings.objective == "determinism",
     }
 
     def weights() -> int:

@@ -28,7 +28,7 @@ Forward: TypeAlias = Callable[[Batch], Tensor]
 ALWAYS = ("rms_norm", "add_rms_norm", "rope")
 GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
 ATTENTION, LATENT = ("kv_write", "attention_decode"), ("mla_write", "mla_decode")
-MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul")
+MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul", "ep_pack", "ep_unpack")
 
 
 def captured(config: ModelConfig) -> frozenset[str]:
