@@ -178,7 +178,8 @@ def _rows(q: Tensor, cache: Tensor) -> int:
     if q.dtype == torch.float32:
         return 16
     most = 32 if cache.dtype == FP8 or _arch(q) >= 100 else 64
-    return min(most, max(16, triton.next_power_of_2(q.shape[1])))
+    fitting: int = triton.next_power_of_2(q.shape[1])
+    return min(most, max(16, fitting))
 
 
 def _keys(q: Tensor, cache: Tensor) -> int:
@@ -202,7 +203,8 @@ def _arch(x: Tensor) -> int:
 
 
 def _wide(x: Tensor) -> int:
-    return max(16, triton.next_power_of_2(x.shape[2]))
+    wide: int = triton.next_power_of_2(x.shape[2])
+    return max(16, wide)
 
 
 def _dot(x: Tensor) -> tl.dtype:
@@ -210,18 +212,18 @@ def _dot(x: Tensor) -> tl.dtype:
     return tl.float32 if x.device.type == "cpu" else TYPES[x.dtype]
 
 
-def _batch() -> AttentionBatch:
+def _batch(most: int = 8192) -> AttentionBatch:
     table, ints = meta(32, 512, dtype=torch.int32), meta(33, dtype=torch.int32)
-    return AttentionBatch(ints, ints[:32], table, 64, 256, 8192, 32 * 4096)
+    return AttentionBatch(ints, ints[:32], table, 64, 256, most, 32 * 4096)
 
 
 def _write(dtype: torch.dtype) -> None:
     mla_write(meta(32, 576), meta(64, 64, 1, 576, dtype=dtype), meta(32, dtype=torch.int64))
 
 
-def _decode(heads: int, dtype: torch.dtype = torch.bfloat16) -> None:
+def _decode(heads: int, dtype: torch.dtype = torch.bfloat16, *, most: int = 8192) -> None:
     cache = meta(1024, 64, 1, 576, dtype=dtype)
-    mla_decode(meta(32, heads, 576), cache, _batch(), 192**-0.5, value_dim=512)
+    mla_decode(meta(32, heads, 576), cache, _batch(most), 192**-0.5, value_dim=512)
 
 
 def _prefill(heads: int, dtype: torch.dtype = torch.bfloat16) -> None:
@@ -235,8 +237,11 @@ SPECIALISATIONS = (
     Specialisation("write fp8", lambda: _write(FP8), minimum=(8, 9)),
     Specialisation("decode bf16, 16 heads", lambda: _decode(16)),
     Specialisation("decode bf16, 128 heads", lambda: _decode(128)),
+    Specialisation("decode bf16, 128 heads, one split", lambda: _decode(128, most=1024)),
     Specialisation("decode fp8, 128 heads", lambda: _decode(128, FP8), minimum=(8, 9)),
-    Specialisation("prefill bf16, 16 heads", lambda: _prefill(16)),
-    Specialisation("prefill bf16, 128 heads", lambda: _prefill(128)),
-    Specialisation("prefill fp8, 128 heads", lambda: _prefill(128, FP8), minimum=(8, 9)),
+    Specialisation("prefill bf16, 16 heads", lambda: _prefill(16), wgmma=True),
+    Specialisation("prefill bf16, 128 heads", lambda: _prefill(128), wgmma=True),
+    Specialisation(
+        "prefill fp8, 128 heads", lambda: _prefill(128, FP8), minimum=(8, 9), wgmma=True
+    ),
 )
