@@ -113,7 +113,7 @@ class Linear:
         elif cut is not None:
             a = a.narrow(1, cut.start, cut.length)
         if self.order is not None:
-            b = b[self.order.to(b.device)]
+            b = b[self.order]
         assert self.lora is not None
         self.lora.put(slot, part, a, b)
 

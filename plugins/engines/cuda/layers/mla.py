@@ -86,7 +86,7 @@ class LatentAttention:
             cut = Cut(0, self.cut.start * both, heads * both, self.cut.of * both)
         whole = site.empty(heads * both, mla.kv_rank)
         site.put(f"{name}.weight", whole, cut)
-        rows = torch.arange(heads * both, device=site.device).view(heads, both)
+        rows = torch.arange(heads * both).view(heads, both)
         parts = rows[:, : mla.nope_dim], rows[:, mla.nope_dim :]
         site.orders[f"{name}.weight"] = torch.cat([part.flatten() for part in parts])
         keys, values = whole.split((heads * mla.nope_dim, heads * mla.value_dim))
@@ -160,7 +160,7 @@ def _turned(site: Site, heads: int, plain: int) -> Tensor | None:
     mla = site.config.mla
     if mla is None or not mla.interleaved:
         return None
-    rows = torch.arange(heads * (plain + mla.rope_dim), device=site.device).view(heads, -1)
+    rows = torch.arange(heads * (plain + mla.rope_dim)).view(heads, -1)
     pairs = rows[:, plain:].unflatten(1, (-1, 2)).mT.flatten(1)
     return torch.cat((rows[:, :plain], pairs), dim=1).flatten()
 

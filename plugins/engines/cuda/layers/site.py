@@ -55,7 +55,8 @@ class Site:
     doubles: dict[str, list[Tensor]] = field(default_factory=dict)
     """A checkpoint tensor's name -> further places for the same."""
     orders: dict[str, Tensor] = field(default_factory=dict)
-    """Of `places` that want their tensor's rows in another order: which row goes where, int64."""
+    """Of `places` that want their tensor's rows in another order: which row goes where, int64; on
+    the CPU, where tensors are read."""
     elsewhere: set[str] = field(default_factory=set)
     """Tensors that the network has, and other ranks hold."""
     mesh: Mesh = SOLE

@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from tests.plugins.engines.cuda.driving import engine, job, poison, waves  # noqa: E402
 from tests.plugins.engines.cuda.load.test_fp8 import blocks, spread  # noqa: E402
 from tests.plugins.engines.cuda.models.paged import Paged, reference_ops  # noqa: E402
+from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
+from tests.plugins.engines.cuda.parallel.sliced import ask  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.kernels.attention.batch import AttentionBatch  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
@@ -35,6 +37,7 @@ from tokenwire.plugins.engines.cuda.load import (  # noqa: E402
 )
 from tokenwire.plugins.engines.cuda.models.config import Mla  # noqa: E402
 from tokenwire.plugins.engines.cuda.models.families import parse_config  # noqa: E402
+from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -321,6 +324,17 @@ def test_8_bit_weights_are_the_oracle_s(choice, tmp_path) -> None:
     ids = list(range(3, 20))
     found = torch.cat(in_steps(model, [ids], [{0: 11}]))
     torch.testing.assert_close(found, wanted(network, ids), atol=CLOSE, rtol=CLOSE)
+
+
+@pytest.mark.parametrize("choice", ["none", "fp8"])
+def test_slices_of_8_bit_weights_say_what_the_whole_says(choice, tmp_path) -> None:
+    in_8_bits(tmp_path, intermediate_size=512, moe_intermediate_size=256)
+    alone = ask(SOLE, str(tmp_path), choice)
+    for each in run_ranks("TP_2", ask, str(tmp_path), choice):
+        torch.testing.assert_close(each.logits, alone.logits, atol=1e-4, rtol=1e-4)
+        assert each.ids == alone.ids
+        assert ("torch.float8_e4m3fn" in each.kinds) == (choice == "fp8")
+        assert each.bytes < 0.6 * alone.bytes
 
 
 def test_rows_that_would_change_blocks_are_dequantised(tmp_path) -> None:
