@@ -29,6 +29,8 @@ GENERATED = 6
 class Told:
     logits: torch.Tensor
     """[tokens of all prompts, V]."""
+    hidden: torch.Tensor
+    """[rows of all steps, H], from which logits come."""
     ids: list[list[int]]
     """Greedy, of each prompt."""
     sizes: dict[str, int]
@@ -73,9 +75,17 @@ def ask(
     if adapter:
         model.reserve_adapters(1, 4)
         put_adapter(model, 1, read_adapter(Path(adapter)))
-    logits, ids = _generate(model, prompts, has_adapter=bool(adapter))
+    rows, score = [], model.logits
+
+    def seen(hidden: torch.Tensor) -> torch.Tensor:
+        rows.append(hidden)
+        return score(hidden)
+
+    with patch.object(model, "logits", seen):
+        logits, ids = _generate(model, prompts, has_adapter=bool(adapter))
     return Told(
         logits,
+        torch.cat(rows),
         ids,
         {name: place.nbytes for name, place in places.items()},
         {name: tuple(place.shape) for name, place in places.items()},

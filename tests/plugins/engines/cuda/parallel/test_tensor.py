@@ -3,6 +3,7 @@ and each slice has and reads its own part of the weights."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def agrees(found: list[Told], wanted: Told, close: float = CLOSE) -> None:
     for each in found:
+        assert torch.equal(each.hidden, found[0].hidden)
         assert torch.equal(each.logits, found[0].logits)
         assert each.ids == wanted.ids
     apart = (found[0].logits - wanted.logits).abs().max() / wanted.logits.abs().max()
@@ -239,15 +241,21 @@ def test_slices_are_laid_out_as_the_machine_likes(layout, tmp_path) -> None:
     assert float((found[0] - wanted).abs().max() / wanted.abs().max()) < CLOSE
 
 
-def test_parts_that_divide_experts_cut_each_of_them(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("case", "dispatcher"), [("qwen3 moe", "gathered"), ("deepseek v3", "exchanged")]
+)
+def test_parts_that_divide_experts_cut_each_of_them(case, dispatcher, tmp_path) -> None:
     """Both parts are given the same prompts."""
-    tiny(tmp_path, "Qwen3Moe", **MOE)
+    kind, changes = CASES[case]
+    tiny(tmp_path, kind, **changes)
     wanted = alone(str(tmp_path))
-    found = run_ranks("TP_2 x DEP_2", ask, str(tmp_path))
+    asked = partial(ask, dispatcher=dispatcher)
+    found = run_ranks("TP_2 x DEP_2", asked, str(tmp_path))
     agrees(found, wanted)
     for rank, each in enumerate(found):
         experts = {int(name.split(".")[5]) for name in each.sizes if ".experts." in name}
         assert experts == set(range(3) if rank < 2 else range(3, 6))
+        assert each.read == each.bytes
         for name, size in each.sizes.items():
             if ".experts." in name:
                 assert size * 2 == wanted.sizes[name]
