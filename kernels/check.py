@@ -1,7 +1,7 @@
 """Proves an implementation against the reference. Knows no op and prints nothing.
 
-Three runs a case: the results compared, in memory that was full of NaN; the same batch in another
-order, bit by bit, where that is promised; and a repetition, bit by bit, where that is promised.
+The runs of a case: the results compared, in memory that was full of NaN; the same batch in another
+order and in parts, bit by bit, where that is promised; a repetition, bit by bit, where that is.
 """
 
 from __future__ import annotations
@@ -71,6 +71,7 @@ def check(op: Op, implementation: Implementation, case: Case, *, device: str) ->
             faults.append("a second run gave other bits")
         if traits.batch_invariant and (case.rows or case.permute):
             faults += _order(function, arguments, got, case)
+            faults += _alone(function, arguments, got, case)
     return replace(report, distances=distances, faults=tuple(faults))
 
 
@@ -146,6 +147,22 @@ def _order(
         by_rows = place < outputs or case.written[place - outputs] in case.rows
         if not _same([mine], [theirs[rows] if by_rows else theirs]):
             return [f"result {place} depends on the order of the batch"]
+    return []
+
+
+def _alone(
+    function: Callable[..., Any], arguments: Arguments, whole: list[Tensor], case: Case
+) -> list[str]:
+    """The first row without the others, and the later half without the first."""
+    size = 0 if case.permute is not None else _batch(arguments, case)
+    for some in (slice(0, 1), slice(size // 2, size)) if size > 1 else ():
+        rows = torch.arange(size)[some]
+        found = _results(function, permuted_rows(arguments, case.rows, rows), case)
+        outputs = len(found) - len(case.written)
+        for place, (mine, theirs) in enumerate(zip(found, whole, strict=True)):
+            by_rows = place < outputs or case.written[place - outputs] in case.rows
+            if by_rows and not _same([mine], [theirs[rows]]):
+                return [f"result {place} depends on how many rows there are"]
     return []
 
 

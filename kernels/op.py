@@ -50,8 +50,16 @@ class Traits:
     """The same arguments give the same bits."""
     batch_invariant: bool = True
     """A row's bits do not depend on the other rows, nor on how many there are."""
+    token_invariant: bool = True
+    """Of attention: a query's bits do not depend on how many of its sequence's queries are computed
+    with it, nor on whether prefill or decode does it, as far as both promise this."""
     graph_safe: bool = False
     """May be captured in a CUDA graph: no host sync, no allocation outside torch's allocator."""
+
+    @property
+    def is_steady(self) -> bool:
+        """What a request gets does not hang on its company."""
+        return self.deterministic and self.batch_invariant and self.token_invariant
 
 
 def any_signature(signature: Signature) -> str:

@@ -11,7 +11,7 @@ from tokenwire.kernels.op import Implementation, Op, Signature
 __all__ = ("Choice", "Objective", "choose", "preferred")
 
 Objective = Literal["latency", "determinism"]
-"""`determinism` puts what is deterministic and batch invariant before what is faster."""
+"""`determinism` puts what is steady (see `Traits`) before what is faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class Choice:
     name: str
     why: str
     graph_safe: bool = False
+    """See `Traits`."""
+    is_steady: bool = True
     """See `Traits`."""
     rejected: Mapping[str, str] = field(default_factory=dict)
     """Implementation -> reason, in the order of preference."""
@@ -57,7 +59,7 @@ def preferred(
         reason = one.supports(signature)
         if not reason:
             why = "the first that applies" if rejected else f"preferred for {objective}"
-            return one, Choice(op.name, one.name, why, one.traits.graph_safe, rejected)
+            return one, _choice(op, one, why, rejected)
         rejected[one.name] = reason
     raise AssertionError(f"{op.name}: the reference refuses {signature}")
 
@@ -68,9 +70,13 @@ def _overridden(op: Op, signature: Signature, name: str) -> tuple[Implementation
     if reason:
         raise ValueError(f"{op.name}: '{name}' was asked for and does not apply: {reason}")
     others = {other.name: "overridden" for other in op.implementations if other is not one}
-    return one, Choice(op.name, name, "named by configuration", one.traits.graph_safe, others)
+    return one, _choice(op, one, "named by configuration", others)
+
+
+def _choice(op: Op, one: Implementation, why: str, rejected: Mapping[str, str]) -> Choice:
+    traits = one.traits
+    return Choice(op.name, one.name, why, traits.graph_safe, traits.is_steady, rejected)
 
 
 def _rank(one: Implementation, objective: Objective) -> tuple[bool, int]:
-    steady = one.traits.deterministic and one.traits.batch_invariant
-    return (objective == "determinism" and steady, one.priority)
+    return (objective == "determinism" and one.traits.is_steady, one.priority)

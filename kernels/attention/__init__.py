@@ -30,6 +30,12 @@ def _cpu_decode() -> Callable[..., Any]:
     return attention_decode
 
 
+def _native_prefill() -> Callable[..., Any]:
+    from tokenwire.kernels.attention.native import attention_prefill
+
+    return attention_prefill
+
+
 def _native_decode() -> Callable[..., Any]:
     from tokenwire.kernels.attention.native import attention_decode
 
@@ -61,6 +67,13 @@ def _triton_decode() -> Callable[..., Any]:
     return attention_decode
 
 
+def _triton_steady() -> Callable[..., Any]:
+    """Decode by the kernel of prefill: without a split, and to its bits."""
+    from tokenwire.kernels.attention.triton import attention_prefill
+
+    return attention_prefill
+
+
 def _ours(signature: Signature) -> str:
     if signature.head_dim > LARGEST_HEAD:
         return f"takes heads of up to {LARGEST_HEAD}, not {signature.head_dim}"
@@ -84,14 +97,17 @@ def _vendor(signature: Signature) -> str:
 
 LARGEST_HEAD = 256
 _GRAPHS = Traits(graph_safe=True)
-_BATCHED = Traits(batch_invariant=False)
+_BATCHED = Traits(batch_invariant=False, token_invariant=False)
+_APART = Traits(token_invariant=False)
+"""One order of the sums where it is computed with others of its sequence, and another alone."""
 
 OPS = (
     Op(
         "attention_prefill",
         (
-            Implementation(REFERENCE, _reference),
-            Implementation("cpu", _cpu_prefill, cpu_reason, priority=10),
+            Implementation(REFERENCE, _reference, traits=_APART),
+            Implementation("cpu_native", _native_prefill, _compiled, priority=5),
+            Implementation("cpu", _cpu_prefill, cpu_reason, _APART, priority=10),
             Implementation("triton", _triton_prefill, _ours, _GRAPHS, 20),
             Implementation("flashinfer", _unadapted, _vendor, _BATCHED, 5),
         ),
@@ -99,10 +115,17 @@ OPS = (
     Op(
         "attention_decode",
         (
-            Implementation(REFERENCE, _reference),
+            Implementation(REFERENCE, _reference, traits=_APART),
             Implementation("cpu", _cpu_decode, cpu_reason, _BATCHED, priority=10),
             Implementation("cpu_native", _native_decode, _compiled, priority=15),
-            Implementation("triton", _triton_decode, _ours, _GRAPHS, 20),
+            Implementation(
+                "triton",
+                _triton_decode,
+                _ours,
+                Traits(graph_safe=True, token_invariant=False),
+                20,
+            ),
+            Implementation("triton_steady", _triton_steady, _ours, _GRAPHS, 4),
             Implementation("flashinfer", _unadapted, _vendor, _BATCHED, 5),
         ),
     ),

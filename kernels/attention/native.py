@@ -1,8 +1,13 @@
-"""Decode attention by the compiled decode.cpp: hands it addresses and strides, and checks them."""
+"""Attention by the compiled decode.cpp: hands it addresses and strides, and checks them.
+
+Prefill is decode of as many sequences as there are queries: slower than by other kernels, and to
+the bits of decode.
+"""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +18,7 @@ from torch import Tensor
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.kernels.native import library
 
-__all__ = ("KINDS", "SOURCE", "WIDTH", "attention_decode")
+__all__ = ("KINDS", "SOURCE", "WIDTH", "attention_decode", "attention_prefill")
 
 SOURCE = Path(__file__).with_name("decode.cpp")
 KINDS = {torch.float32: 0, torch.bfloat16: 1}
@@ -55,6 +60,33 @@ def attention_decode(
         None if weights is None else weights.data_ptr(), torch.get_num_threads(), out.data_ptr(),
     )  # fmt: skip
     return out
+
+
+def attention_prefill(
+    q: Tensor,
+    k_cache: Tensor,
+    v_cache: Tensor,
+    batch: AttentionBatch,
+    scale: float,
+    **options: Any,
+) -> Tensor:
+    """See reference.attention; on the CPU, float32 or bfloat16."""
+    counts = batch.cu_q.diff()
+    tokens = int(batch.cu_q[-1])
+    owner = torch.repeat_interleave(counts, output_size=tokens)
+    # Why so: query i of n of a sequence of L keys sees L - n + i + 1 of them.
+    seen = torch.arange(1, tokens + 1, dtype=torch.int32) - batch.cu_q[1:][owner]
+    alone = replace(
+        batch,
+        cu_q=torch.arange(tokens + 1, dtype=torch.int32),
+        kv_lens=(batch.kv_lens[owner] + seen).to(torch.int32),
+        block_table=batch.block_table[owner],
+        max_q=1,
+    )
+    out = attention_decode(q[:tokens], k_cache, v_cache, alone, scale, **options)
+    if tokens == q.shape[0]:
+        return out
+    return torch.cat((out, out.new_zeros(q.shape[0] - tokens, *q.shape[1:])))
 
 
 @lru_cache(maxsize=1)

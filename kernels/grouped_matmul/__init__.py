@@ -35,6 +35,18 @@ def _cpu() -> Callable[..., Any]:
     return grouped_matmul
 
 
+def _native() -> Callable[..., Any]:
+    from tokenwire.kernels.panels import plain_grouped
+
+    return plain_grouped
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.panels import plain_reason
+
+    return plain_reason(signature)
+
+
 def _triton() -> Callable[..., Any]:
     from tokenwire.kernels.grouped_matmul.triton import grouped_matmul
 
@@ -49,6 +61,12 @@ def _masked_reference() -> Callable[..., Any]:
 
 def _masked_cpu() -> Callable[..., Any]:
     from tokenwire.kernels.grouped_matmul.cpu import grouped_matmul_masked
+
+    return grouped_matmul_masked
+
+
+def _masked_native() -> Callable[..., Any]:
+    from tokenwire.kernels.grouped_matmul.native import grouped_matmul_masked
 
     return grouped_matmul_masked
 
@@ -73,7 +91,8 @@ OPS = (
     Op(
         "grouped_matmul",
         (
-            Implementation(REFERENCE, _reference),
+            Implementation(REFERENCE, _reference, traits=MANY),
+            Implementation("cpu_native", _native, _compiled, Traits(), 5),
             Implementation("cpu", _cpu, cpu_reason, MANY, 10),
             Implementation("triton", _triton, triton_reason, FAST, 20),
         ),
@@ -81,7 +100,8 @@ OPS = (
     Op(
         "grouped_matmul_masked",
         (
-            Implementation(REFERENCE, _masked_reference),
+            Implementation(REFERENCE, _masked_reference, traits=MANY),
+            Implementation("cpu_native", _masked_native, _compiled, Traits(), 5),
             Implementation("cpu", _masked_cpu, cpu_reason, MANY, 10),
             Implementation("triton", _masked_triton, triton_reason, FAST, 20),
             Implementation("deep_gemm", _masked_deep_gemm, _vendor, FAST, 10),

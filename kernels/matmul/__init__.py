@@ -1,5 +1,5 @@
-"""A dense product by a weight: torch's own, which is fastest, and those in which a row's bits do not
-depend on its company."""
+"""A dense product by a weight: torch's own, which is fastest, and those in which no company changes
+a row's bits."""
 
 from __future__ import annotations
 

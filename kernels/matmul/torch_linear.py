@@ -1,4 +1,4 @@
-"""A dense product by a weight as torch does it, and for CPUs without instructions for 16-bit floats.
+"""A dense product by a weight as torch does it, and for CPUs without 16-bit products.
 
 Not of a CPU alone: torch's own serves every device.
 """
