@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from tokenwire.kernels.cases import Arguments, Bench, Case, noise
 from tokenwire.kernels.fp8_quant.cases import exact_rows
+from tokenwire.kernels.fp8_quant.reference import fp8_quant
 from tokenwire.kernels.grouped_matmul.cases import offsets_of, reversed_experts
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.support import FP8
@@ -31,6 +33,82 @@ def _case(counts: Sequence[int], columns: int, width: int, dtype: torch.dtype) -
         order_of=lambda _, order: order,
         # Why so far: tensor cores of 9.0 keep 14 bits of a sum of 8-bit products.
         bound=1e-5 if dtype != torch.bfloat16 else None,
+    )
+
+
+def _quantised(counts: Sequence[int], columns: int, width: int) -> Case:
+    """Reversed by hand: the rows' scales are turned with them."""
+
+    def make() -> Arguments:
+        x, w, scales, offsets = _arguments(counts, columns, width, torch.float32)
+        q, x_scales = fp8_quant(x)
+        return q, w, scales, offsets, x_scales
+
+    def turned(given: Arguments, order: Tensor) -> Arguments:
+        return *reversed_experts(given[:4], order), given[4][order].clone()
+
+    return Case(
+        f"quantised {'+'.join(map(str, counts))}x{columns}x{width}",
+        Signature(dtype=torch.float16),
+        make,
+        keywords={"dtype": torch.float16},
+        permute=turned,
+        order_of=lambda _, order: order,
+        bound=1e-5,
+    )
+
+
+def _masked(
+    counts: Sequence[int], capacity: int, columns: int, width: int, *, quantised: bool
+) -> Case:
+    """Rows past an expert's count hold what has no number."""
+    experts = len(counts)
+
+    def make() -> Arguments:
+        _, w, scales, offsets = _arguments(counts, columns, width, torch.float32)
+        rows = exact_rows(experts * capacity, width, torch.float32)
+        y = noise(experts, capacity, columns, seed=3).to(torch.float16)
+        past = (torch.arange(capacity)[None] >= torch.tensor(counts)[:, None]).flatten()
+        if not quantised:
+            x = rows.masked_fill(past[:, None], float("nan")).view(experts, capacity, width)
+            return x.half(), w, scales, offsets.diff(), y
+        q, x_scales = fp8_quant(rows)
+        x_scales = x_scales.masked_fill(past[:, None], float("nan"))
+        shape = experts, capacity, -1
+        return q.view(*shape), w, scales, offsets.diff(), y, x_scales.view(*shape)
+
+    return Case(
+        f"{'quantised' if quantised else 'float16'} masked "
+        f"{'+'.join(map(str, counts))} of {capacity}x{columns}x{width}",
+        Signature(dtype=torch.float16),
+        make,
+        written=(4,),
+        rows=(0, 1, 2, 3, 4, 5)[: 6 if quantised else 5],
+        bound=1e-5,
+    )
+
+
+def _masked_bench(rows: int, capacity: int) -> Bench:
+    experts, columns, width = 128, 1536, 2048
+
+    def make(device: torch.device) -> Arguments:
+        x = torch.randn(experts * capacity, width, device=device)
+        w = torch.randn(experts, columns, width, device=device).to(FP8)
+        scales = torch.rand(experts, columns // 128, width // 128, device=device)
+        q, x_scales = fp8_quant(x)
+        counts = torch.full((experts,), rows, device=device, dtype=torch.int32)
+        y = torch.empty(experts, capacity, columns, device=device, dtype=torch.bfloat16)
+        shape = experts, capacity, -1
+        return q.view(*shape), w, scales, counts, y, x_scales.view(*shape)
+
+    moved = experts * (columns * width + rows * (width + width // 32 + columns * 2))
+    return Bench(
+        f"quantised {rows} of {capacity}, 128x{columns}x{width}",
+        Signature(dtype=torch.bfloat16),
+        make,
+        moved,
+        flops=2 * experts * rows * columns * width,
+        fp8=True,
     )
 
 
@@ -58,6 +136,15 @@ CASES = {
     "fp8_grouped_matmul": (
         *(_case((2, 0, 1), 200, 300, dtype) for dtype in (torch.float32, torch.bfloat16)),
         _case((0, 66, 3), 128, 128, torch.float16),
-    )
+        _quantised((2, 0, 1), 200, 300),
+    ),
+    "fp8_grouped_matmul_masked": (
+        _masked((2, 0, 1), 3, 200, 300, quantised=True),
+        _masked((0, 70), 70, 128, 256, quantised=True),
+        _masked((2, 0, 1), 3, 200, 300, quantised=False),
+    ),
 }
-BENCHES = {"fp8_grouped_matmul": (_bench(512), _bench(65536))}
+BENCHES = {
+    "fp8_grouped_matmul": (_bench(512), _bench(65536)),
+    "fp8_grouped_matmul_masked": (_masked_bench(4, 64), _masked_bench(128, 256)),
+}

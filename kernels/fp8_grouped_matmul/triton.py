@@ -14,7 +14,7 @@ from tokenwire.kernels.aot.specialisation import Specialisation, meta
 from tokenwire.kernels.fp8_quant.triton import fp8_quant
 from tokenwire.kernels.grouped_matmul.triton import FEW_ROWS, expert_tile, tiles_of
 
-__all__ = ("SPECIALISATIONS", "fp8_grouped_matmul")
+__all__ = ("SPECIALISATIONS", "fp8_grouped_matmul", "fp8_grouped_matmul_masked")
 
 BLOCK = 128
 """The checkpoint's quantisation block, a side of it."""
@@ -22,14 +22,14 @@ BLOCK = 128
 
 @triton.jit
 def fp8_grouped_matmul_kernel(
-    x, x_scales, w, w_scales, y, offsets, columns, width,
-    EXPERTS: tl.constexpr, PLACES: tl.constexpr,
+    x, x_scales, w, w_scales, y, offsets, capacity, columns, width,
+    EXPERTS: tl.constexpr, PLACES: tl.constexpr, MASKED: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """y[rows, columns] = x[rows, width] @ w[expert, columns, width].T. COLUMNS divides BLOCK."""
     across, blocks = tl.cdiv(columns, COLUMNS), tl.cdiv(width, BLOCK)
     tile, column_tile = tl.program_id(0) // across, tl.program_id(0) % across
-    expert, first, end = expert_tile(tile, offsets, 0, EXPERTS, PLACES, ROWS, False)
+    expert, first, end = expert_tile(tile, offsets, capacity, EXPERTS, PLACES, ROWS, MASKED)
     if first >= end:
         return
     row = first + tl.arange(0, ROWS)
@@ -58,32 +58,93 @@ def fp8_grouped_matmul_kernel(
     tl.store(to, total.to(y.dtype.element_ty), mask=inside)
 
 
-def fp8_grouped_matmul(x: Tensor, w: Tensor, scales: Tensor, offsets: Tensor) -> Tensor:
+def fp8_grouped_matmul(
+    x: Tensor,
+    w: Tensor,
+    scales: Tensor,
+    offsets: Tensor,
+    x_scales: Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
     """See reference.py. All are dense."""
-    rows, (experts, columns, width) = x.shape[0], w.shape
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    if not y.numel():
-        return y
-    q, x_scales = fp8_quant(x, BLOCK)
-    few = rows <= FEW_ROWS * experts
-    down, across = (64, 32) if few else (128, 128)
-    tiles = tiles_of(rows, experts, down)
-    fp8_grouped_matmul_kernel[(tiles * triton.cdiv(columns, across),)](
-        q, x_scales, w, scales, y, offsets, columns, width,
-        EXPERTS=experts, PLACES=triton.next_power_of_2(experts),
-        ROWS=down, COLUMNS=across, BLOCK=BLOCK,
-        num_warps=4 if few else 8, num_stages=4 if few else 3,
-    )  # fmt: skip
+    rows, (experts, columns, _) = x.shape[0], w.shape
+    kind = x.dtype if x_scales is None else dtype
+    y = torch.empty((rows, columns), dtype=kind, device=x.device)
+    if y.numel():
+        q = x
+        if x_scales is None:
+            q, x_scales = fp8_quant(x, BLOCK)
+        down = _height(rows, experts)
+        tiles = tiles_of(rows, experts, down)
+        _launch(q, x_scales, w, scales, y, offsets, 0, tiles, down)
     return y
 
 
-def _launch(rows: int) -> None:
+def fp8_grouped_matmul_masked(
+    x: Tensor,
+    w: Tensor,
+    scales: Tensor,
+    counts: Tensor,
+    y: Tensor,
+    x_scales: Tensor | None = None,
+) -> None:
+    """See reference.py. All are dense. Rows past an expert's count may be quantised too."""
+    experts, capacity, width = x.shape
+    if y.numel():
+        q = x
+        if x_scales is None:
+            q, x_scales = fp8_quant(x.view(-1, width), BLOCK)
+        down = _height(experts * capacity, experts)
+        tiles = experts * triton.cdiv(capacity, down)
+        _launch(q, x_scales, w, scales, y, counts, capacity, tiles, down)
+
+
+def _height(rows: int, experts: int) -> int:
+    return 64 if rows <= FEW_ROWS * experts else 128
+
+
+def _launch(
+    q: Tensor,
+    x_scales: Tensor,
+    w: Tensor,
+    scales: Tensor,
+    y: Tensor,
+    offsets: Tensor,
+    capacity: int,
+    tiles: int,
+    down: int,
+) -> None:
+    experts, columns, width = w.shape
+    few = down == 64
+    across = 32 if few else 128
+    fp8_grouped_matmul_kernel[(tiles * triton.cdiv(columns, across),)](
+        q, x_scales, w, scales, y, offsets, capacity, columns, width,
+        EXPERTS=experts, PLACES=triton.next_power_of_2(experts), MASKED=capacity > 0,
+        ROWS=down, COLUMNS=across, BLOCK=BLOCK,
+        num_warps=4 if few else 8, num_stages=4 if few else 3,
+    )  # fmt: skip
+
+
+def _experts() -> tuple[Tensor, Tensor]:
     w = meta(128, 1536, 2048, dtype=torch.float8_e4m3fn)
-    scales = meta(128, 12, 16, dtype=torch.float32)
-    fp8_grouped_matmul(meta(rows, 2048), w, scales, meta(129, dtype=torch.int32))
+    return w, meta(128, 12, 16, dtype=torch.float32)
+
+
+def _declared(rows: int) -> None:
+    fp8_grouped_matmul(meta(rows, 2048), *_experts(), meta(129, dtype=torch.int32))
+
+
+def _masked(capacity: int) -> None:
+    counts, y = meta(128, dtype=torch.int32), meta(128, capacity, 1536)
+    x = meta(128, capacity, 2048, dtype=torch.float8_e4m3fn)
+    x_scales = meta(128, capacity, 16, dtype=torch.float32)
+    fp8_grouped_matmul_masked(x, *_experts(), counts, y, x_scales)
 
 
 SPECIALISATIONS = (
-    Specialisation("bf16 few rows", lambda: _launch(512), minimum=(8, 9), wgmma=True),
-    Specialisation("bf16 many rows", lambda: _launch(65536), minimum=(8, 9), wgmma=True),
+    Specialisation("bf16 few rows", lambda: _declared(512), minimum=(8, 9), wgmma=True),
+    Specialisation("bf16 many rows", lambda: _declared(65536), minimum=(8, 9), wgmma=True),
+    Specialisation("masked, few rows", lambda: _masked(64), minimum=(8, 9), wgmma=True),
+    Specialisation("masked, many rows", lambda: _masked(512), minimum=(8, 9), wgmma=True),
 )

@@ -6,6 +6,7 @@ import torch
 
 from tokenwire.kernels.cases import Arguments, Bench, Case, noise
 from tokenwire.kernels.fp8_quant.cases import exact_rows
+from tokenwire.kernels.fp8_quant.reference import fp8_quant
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.support import FLOATS, FP8
 
@@ -26,6 +27,22 @@ def _case(rows: int, columns: int, width: int, dtype: torch.dtype) -> Case:
         rows=(0,),
         # Why so far: tensor cores of 9.0 keep 14 bits of a sum of 8-bit products.
         bound=1e-5 if dtype != torch.bfloat16 else None,
+    )
+
+
+def _quantised(rows: int, columns: int, width: int) -> Case:
+    def make() -> Arguments:
+        x, w, scales = _arguments(rows, columns, width, torch.float32)
+        q, x_scales = fp8_quant(x)
+        return q, w, scales, x_scales
+
+    return Case(
+        f"quantised {rows}x{columns}x{width}",
+        Signature(dtype=torch.float16),
+        make,
+        keywords={"dtype": torch.float16},
+        rows=(0, 3),
+        bound=1e-5,
     )
 
 
@@ -51,6 +68,7 @@ CASES = {
     "fp8_matmul": (
         *(_case(3, 200, 300, dtype) for dtype in FLOATS),
         _case(65, 256, 256, torch.float16),
+        _quantised(3, 200, 300),
     )
 }
 BENCHES = {"fp8_matmul": (_bench(16, 4096, 4096), _bench(4096, 4096, 4096))}

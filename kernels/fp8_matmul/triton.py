@@ -61,12 +61,22 @@ def fp8_matmul_kernel(
     tl.store(to, total.to(y.dtype.element_ty), mask=inside)
 
 
-def fp8_matmul(x: Tensor, w: Tensor, scales: Tensor) -> Tensor:
-    """See reference.py. w and scales are dense."""
-    q, x_scales = fp8_quant(x, BLOCK)
+def fp8_matmul(
+    x: Tensor,
+    w: Tensor,
+    scales: Tensor,
+    x_scales: Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+) -> Tensor:
+    """See reference.py. w, scales and a quantised x are dense."""
     rows, width = x.shape
+    kind = x.dtype if x_scales is None else dtype
+    q = x
+    if x_scales is None:
+        q, x_scales = fp8_quant(x, BLOCK)
     columns = w.shape[0]
-    y = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    y = torch.empty((rows, columns), dtype=kind, device=x.device)
     if not y.numel():
         return y
     few = rows <= FEW_ROWS
