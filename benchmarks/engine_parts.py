@@ -140,8 +140,7 @@ def _nothing(batch: Any, *_: Any) -> Any:
 def _timed_ops(clock: Clock) -> Iterator[None]:
     """Networks built meanwhile have clocks around every op, and around the products."""
     from tokenwire.kernels.ops import Ops
-    from tokenwire.plugins.engines.cuda.layers import experts, linear
-    from tokenwire.plugins.engines.cuda.models import causal
+    from tokenwire.plugins.engines.cuda.layers import experts, head, linear
 
     choose = Ops.choose
 
@@ -153,21 +152,10 @@ def _timed_ops(clock: Clock) -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(Ops, "choose", chosen))
-        for module, name in ((linear, "products of layers"), (causal, "product of the head")):
-            _time_products(stack, module, name, clock)
+        _time_settled(stack, linear, "settle", "products of layers", clock)
+        _time_settled(stack, head, "settle", "product of the head", clock)
         _time_settled(stack, experts, "settle_stack", "products of experts", clock)
         yield
-
-
-def _time_products(stack: ExitStack, module: Any, name: str, clock: Clock) -> None:
-    """Those that a module chooses, and those that weights laid out anew need."""
-    choose = module.choose_product
-
-    def chosen(*args: Any) -> Work:
-        return clock.timed(name, choose(*args))
-
-    stack.enter_context(patch.object(module, "choose_product", chosen))
-    _time_settled(stack, module, "settle", name, clock)
 
 
 def _time_settled(stack: ExitStack, module: Any, asked: str, name: str, clock: Clock) -> None:

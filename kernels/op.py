@@ -44,7 +44,8 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a caller may rely on. The defaults are those of a reference."""
+    """What a caller may rely on. The defaults are those of a reference that neither multiplies
+    matrices nor approximates functions: what torch does there may hang on a tensor's size."""
 
     deterministic: bool = True
     """The same arguments give the same bits."""

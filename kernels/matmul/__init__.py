@@ -23,13 +23,13 @@ def _reference() -> Callable[..., Any]:
 
 
 def _torch() -> Callable[..., Any]:
-    from tokenwire.kernels.matmul.torch_linear import matmul
+    from torch.nn.functional import linear
 
-    return matmul
+    return linear
 
 
 def _widened() -> Callable[..., Any]:
-    from tokenwire.kernels.matmul.torch_linear import widened
+    from tokenwire.kernels.matmul.widened import widened
 
     return widened
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
     from tokenwire.plugins.engines.cuda.passes import Between
     from tokenwire.plugins.engines.cuda.sizes import Shape
+    from tokenwire.plugins.engines.cuda.worker import MoreFigures
 
 __all__ = (
     "Built",
@@ -113,7 +114,8 @@ def load_here(
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)
     dtype = _dtype(settings, config, device)
-    ops = choose_ops(settings, config, device, dtype, machine)
+    slices = 1 if mesh is None else mesh.layout.tensor
+    ops = choose_ops(settings, config, device, dtype, machine, slices=slices)
     preflight.take_built(settings.kernel_lib, machine)
     captures = has_graphs(settings.graphs, torch.device(device), ops, config)
     lie = {
@@ -157,9 +159,10 @@ def assemble(
     revision: str = "",
     mesh: Mesh | None = None,
     between: Between | None = None,
+    figures: MoreFigures | None = None,
 ) -> Built:
     """The loop of a model that is loaded already. `mesh`: in a group, of a part's leader; None:
-    there is one rank. `between`: as of Passes."""
+    there is one rank. `between`: as of Passes. `figures`: as of CudaWorker."""
     from tokenwire.plugins.engines.cuda import about, sizes
     from tokenwire.plugins.engines.cuda.grammar import grammars
     from tokenwire.plugins.engines.cuda.laid import lay_out
@@ -215,6 +218,7 @@ def assemble(
         about=facts,
         trace=None if settings.trace is None else Trace(settings.trace),
         lockstep=None if mesh is None else lockstep_of(mesh, laid),
+        figures=figures,
     )
     LOG.info("ready %s", about.line(facts))
     return Built(worker, card, found.max_batch_size)
@@ -295,27 +299,34 @@ def choose_ops(
     device: str,
     dtype: torch.dtype,
     machine: preflight.Machine,
+    *,
+    slices: int = 1,
 ) -> Ops:
+    """For a rank's share of the heads, where they are cut into so many slices."""
     import torch
 
     from tokenwire.kernels.op import Signature
     from tokenwire.kernels.ops import Ops
+    from tokenwire.plugins.engines.cuda.steadiness import want_steady
 
-    kv_heads, head_dim, _ = config.kv_shape()
+    kv_heads, head_dim, _ = config.kv_shape(slices)
     signature = Signature(
         device="cuda" if device.startswith("cuda") else "cpu",
         capability=machine.capability,
         dtype=dtype,
         kv_dtype=torch.float8_e4m3fn if settings.kv_dtype == "fp8" else None,
         head_dim=head_dim,
-        heads=config.heads,
+        heads=max(config.heads // slices, 1),
         kv_heads=kv_heads,
         block_size=settings.block_size,
     )
     try:
-        return Ops.choose(signature, settings.kernels, objective=settings.objective)
+        ops = Ops.choose(signature, settings.kernels, objective=settings.objective)
     except ValueError as error:
         raise ConfigError(f"engine cuda: {error}") from error
+    if settings.objective == "determinism":
+        want_steady(config, ops, is_cpu=device == "cpu")
+    return ops
 
 
 def revision_of(path: Path) -> str:

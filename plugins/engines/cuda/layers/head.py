@@ -7,7 +7,7 @@ from typing import final
 from torch import Tensor
 from torch.nn import functional as F
 
-from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
+from tokenwire.plugins.engines.cuda.layers.matmul import Product, settle
 from tokenwire.plugins.engines.cuda.layers.site import Cut, Site
 
 __all__ = ("Head",)
@@ -22,7 +22,7 @@ class Head:
     def __init__(self, site: Site, name: str, embedding: Tensor | None) -> None:
         """`embedding` [V, H]: the weight, where it is tied to that."""
         self.group, self.vocab_size = site.mesh.tensor, site.config.vocab_size
-        self.product = choose_product(site.device, site.dtype)
+        self.product: Product = site.ops.matmul
         # Why rounded up: a vocabulary need not divide; the last slices then have fewer rows.
         self.width = -(-self.vocab_size // self.group.size)
         start = min(site.mesh.slice * self.width, self.vocab_size)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.lora import Lora
-from tokenwire.plugins.engines.cuda.layers.matmul import choose_product, settle
+from tokenwire.plugins.engines.cuda.layers.matmul import Product, settle
 from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK, CutBy, Part, share
 from tokenwire.plugins.engines.cuda.layers.site import Site
 from tokenwire.plugins.engines.cuda.parallel.group import ALONE
@@ -35,6 +35,7 @@ class Linear:
         "lora",
         "matmul",
         "order",
+        "plain",
         "product",
         "scales",
         "share",
@@ -66,7 +67,8 @@ class Linear:
         self.bias: Tensor | None = None
         self.scales: Tensor | None = None
         self.matmul = site.ops.fp8_matmul
-        self.product = choose_product(site.device, site.dtype)
+        self.plain: Product = site.ops.matmul
+        self.product = self.plain
         outputs, inputs = self.share.outputs, self.share.inputs
         block = self.share.fp8_block(site)
         kind = site.dtype if block is None else torch.float8_e4m3fn
@@ -103,7 +105,7 @@ class Linear:
     def reserve(self, slots: int, rank: int, like: Tensor) -> None:
         """Memory for adapters; `like`: for dtype and device."""
         sizes = [size for _, size in self.parts]
-        self.lora = Lora(self.share.inputs, sizes, slots, rank, like)
+        self.lora = Lora(self.share.inputs, sizes, slots, rank, like, self.plain)
 
     def put_adapter(self, slot: int, part: int, a: Tensor, b: Tensor) -> None:
         """a [r, inputs] and b [outputs, r] of a part's whole module; memory was reserved."""

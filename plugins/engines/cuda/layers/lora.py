@@ -7,7 +7,8 @@ from typing import final
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+
+from tokenwire.plugins.engines.cuda.layers.matmul import Product
 
 __all__ = ("Lora", "gate_of")
 
@@ -27,12 +28,19 @@ class Lora:
     who uses which adapter.
     """
 
-    __slots__ = ("down", "outputs", "rank", "slots", "ups")
+    __slots__ = ("down", "outputs", "product", "rank", "slots", "ups")
 
     def __init__(
-        self, inputs: int, outputs: Sequence[int], slots: int, rank: int, like: Tensor
+        self,
+        inputs: int,
+        outputs: Sequence[int],
+        slots: int,
+        rank: int,
+        like: Tensor,
+        product: Product,
     ) -> None:
         """`outputs`: of each stacked part. `like`: for dtype and device."""
+        self.product = product
         self.slots, self.rank, self.outputs = slots, rank, tuple(outputs)
         self.down = like.new_zeros(len(outputs), slots, rank, inputs)
         self.ups = tuple(like.new_zeros(size, slots, rank) for size in outputs)
@@ -55,10 +63,11 @@ class Lora:
         Why filled, and not multiplied: where another's adapter overflows, zero times infinity is
         NaN for those who have none."""
         tokens, parts = x.shape[0], len(self.ups)
-        low = F.linear(x, self.down.flatten(0, 2)).view(tokens, parts, self.slots, self.rank)
+        low = self.product(x, self.down.flatten(0, 2), None)
+        low = low.view(tokens, parts, self.slots, self.rank)
         low.masked_fill_(gate[:, None, :, None], 0.0)
         start = 0
         for part, up in enumerate(self.ups):
             end = start + self.outputs[part]
-            y[:, start:end].addmm_(low[:, part].flatten(1), up.flatten(1).t())
+            y[:, start:end] += self.product(low[:, part].flatten(1), up.flatten(1), None)
             start = end

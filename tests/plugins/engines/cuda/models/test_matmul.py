@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tokenwire.kernels.matmul import widened as wide  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers import matmul  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -15,12 +16,12 @@ pytestmark = pytest.mark.torch
 @pytest.mark.parametrize("tokens", [1, 3, 4, 9])
 @pytest.mark.parametrize("biased", [False, True])
 def test_widened_products_are_exact_ones_rounded_once(dtype, tokens, biased, monkeypatch) -> None:
-    monkeypatch.setattr(matmul, "CHUNK", 64 * 40)
+    monkeypatch.setattr(wide, "CHUNK", 64 * 40)
     torch.manual_seed(0)
     x, weight = torch.randn(tokens, 40).to(dtype), torch.randn(150, 40).to(dtype)
     bias = torch.randn(150).to(dtype) if biased else None
     exact = x.double() @ weight.double().T + (bias.double() if biased else 0)
-    found = matmul.widened(x, weight, bias)
+    found = wide.widened(x, weight, bias)
     assert found.dtype == dtype
     torch.testing.assert_close(
         found.double(), exact, atol=0.02, rtol=torch.finfo(dtype).eps * (1 if tokens >= 4 else 2)

@@ -1,7 +1,4 @@
-"""A dense product by a weight as torch does it, and for CPUs without 16-bit products.
-
-Not of a CPU alone: torch's own serves every device.
-"""
+"""A dense product by a weight for CPUs that have no instructions for 16-bit floats."""
 
 from __future__ import annotations
 
@@ -9,17 +6,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ("matmul", "widened")
+__all__ = ("widened",)
 
 FEW = 4
 """Tokens up to which a weight is read so seldom that widening it costs more than it saves."""
 CHUNK = 1 << 19
 """Elements of a weight that are widened at a time: they stay in the cache, and need no memory."""
-
-
-def matmul(x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """See reference.py."""
-    return F.linear(x, w, bias)
 
 
 def widened(x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:

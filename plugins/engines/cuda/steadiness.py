@@ -1,0 +1,50 @@
+"""`objective: determinism`: what a request gets does not hang on its company, or it is refused.
+
+Every op that the network uses must be steady: a token's bits depend on it and on the tokens before
+it alone, however prompts are cut, whoever shares a step, and whether KV was computed again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tokenwire.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tokenwire.kernels.ops import Ops
+    from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+
+__all__ = ("want_steady",)
+
+GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
+MIXTURES = ("moe_", "grouped_", "ep_", "fp8_grouped_")
+REMEDY = "or set objective to latency"
+
+
+def want_steady(config: ModelConfig, ops: Ops, *, is_cpu: bool) -> None:
+    """Raises ConfigError that names the op and says what would help."""
+    if config.mla is not None:
+        raise ConfigError(
+            f"engine cuda: objective: determinism: attention over latents (MLA, {config.family}) "
+            f"is computed in one of two ways by the size of a step: take another model, {REMEDY}"
+        )
+    used = [choice for choice in ops.choices if _is_used(choice.op, config, is_cpu=is_cpu)]
+    for choice in used:
+        if choice.is_steady:
+            continue
+        others = "; ".join(f"{name}: {reason}" for name, reason in choice.rejected.items())
+        raise ConfigError(
+            f"engine cuda: objective: determinism: {choice.op} by {choice.name} ({choice.why}) may "
+            f"change a request's bits with its company, and no other applies ({others}): install "
+            f"what lacks, name another kernel, {REMEDY}"
+        )
+
+
+def _is_used(op: str, config: ModelConfig, *, is_cpu: bool) -> bool:
+    if op.startswith("mla_"):
+        return False
+    if op in GATES.values():
+        return op == GATES[config.activation]
+    if op.startswith("fp8_") and (is_cpu or config.quantisation is None):
+        return False
+    return config.mixture is not None or not op.startswith(MIXTURES)
