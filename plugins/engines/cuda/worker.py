@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TypeAlias, final
 
 from tokenwire.core.job_check import refused
@@ -21,6 +21,7 @@ from tokenwire.core.tokens import (
     Credit,
     EngineCard,
     EngineStatus,
+    Figure,
     Finish,
     FinishCause,
     FinishKind,
@@ -42,10 +43,11 @@ from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.steps import DeviceLost, Steps
 from tokenwire.plugins.engines.cuda.trace import LOOP, Trace
 
-__all__ = ("CudaWorker",)
+__all__ = ("CudaWorker", "MoreFigures")
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 
+MoreFigures: TypeAlias = Callable[[], Sequence[Figure]]
 Message: TypeAlias = "tuple[TokenJob, float | None, float] | Control | Compiled | Wake"
 """A job with its deadline and its arrival; or what concerns one; or word of others' jobs."""
 
@@ -65,9 +67,12 @@ class CudaWorker(Worker):
         about: Mapping[str, str | int | float] | None = None,
         trace: Trace | None = None,
         lockstep: Lockstep | None = None,
+        figures: MoreFigures | None = None,
     ) -> None:
         """`adapters`: names, in the order of their slots, which begin at 1. `about`: for status.
-        `lockstep`: with the other parts of a group, where this is one."""
+        `lockstep`: with the other parts of a group, where this is one. `figures`: what else is to
+        be told in status, from any thread."""
+        self._figures = figures
         self._lockstep = lockstep
         self._card = card
         self._about = about or {}
@@ -147,8 +152,11 @@ class CudaWorker(Worker):
             waiting=found.waiting,
             kv_blocks_total=found.blocks_total,
             kv_blocks_free=found.blocks_free + found.blocks_evictable,
-            figures=self._meters.figures(
-                self._scheduler, self._runner.block_bytes(), self._runner.memory()
+            figures=(
+                *self._meters.figures(
+                    self._scheduler, self._runner.block_bytes(), self._runner.memory()
+                ),
+                *(self._figures() if self._figures is not None else ()),
             ),
             about=self._about,
         )
@@ -214,7 +222,7 @@ class CudaWorker(Worker):
         has_retired = self._steps.flying > ahead
         while self._steps.flying > ahead:
             self._steps.retire()
-        return agreed.goes or plan.has_effect or has_retired
+        return agreed.goes or agreed.stops or plan.has_effect or has_retired
 
     def _agree(self, plan: Plan) -> Agreement:
         """Whether there is a pass: with the other parts, where there are any."""

@@ -17,7 +17,7 @@ from tokenwire.plugins.engines.cuda.results import PromptWish
 
 __all__ = ("Told", "read_told", "write_told")
 
-Packed: TypeAlias = "tuple[str, tuple[int, ...], bytes]"
+Packed: TypeAlias = tuple[str, tuple[int, ...], bytes]
 """dtype, shape, memory."""
 
 

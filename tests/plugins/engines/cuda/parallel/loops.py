@@ -1,0 +1,112 @@
+"""The loops of a group's ranks, without a front: jobs by part and stage in, answers out."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from tests.plugins.engines.cuda.driving import Answer
+from tokenwire.core.host import lone_services
+from tokenwire.core.settings import Place, convert
+from tokenwire.core.tokens import Abort, AbortReason, TokenDelta, TokenJob
+from tokenwire.plugins.engines.cuda.build import assemble, load_here
+from tokenwire.plugins.engines.cuda.laid import lay_out
+from tokenwire.plugins.engines.cuda.parallel.leading import follower_of
+from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh, beside
+from tokenwire.plugins.engines.cuda.passes import Passes
+from tokenwire.plugins.engines.cuda.settings import CudaSettings
+from tokenwire.plugins.engines.cuda.worker import CudaWorker
+
+__all__ = ("Seen", "serve_part")
+
+Stage = Sequence[Sequence[TokenJob]]
+"""Jobs of each part."""
+BASE = {"device": "cpu", "max_batch_size": 8, "kv_gib": 0.002, "block_size": 4, "threads": 1}
+
+Seen = dict[str, Any]
+
+
+def serve_part(
+    mesh: Mesh,
+    fields: dict[str, Any],
+    stages: Sequence[Stage],
+    aborts: dict[str, int] | None = None,
+    change: Callable[[Mesh, Passes], None] | None = None,
+) -> Seen:
+    """Every stage is a wave: its jobs reach their parts when this part's of the stage before are
+    over. `aborts`: job -> after how many of its ids it is aborted. `change` is made to the passes
+    before they begin."""
+    settings = convert(CudaSettings, BASE | fields, Place("test", "engine"))
+    services = lone_services()
+    loaded, found = load_here(settings, services, mesh=mesh)
+    signal, _ = beside(mesh)
+    count = Counted()
+    if not mesh.is_leader:
+        laid = lay_out(settings, loaded, found, mesh, count)
+        if change is not None:
+            change(mesh, laid.passes)
+        follower_of(mesh, laid).run()
+        return {"passes": count.passes}
+    built = assemble(settings, services, loaded, found, mesh=mesh, between=count)
+    worker = built.worker
+    assert isinstance(worker, CudaWorker)
+    if change is not None:
+        change(mesh, worker._runner.passes)
+    answers = _serve(worker, mesh, stages, aborts or {}, lambda: signal.all_gather(torch.zeros(1)))
+    return {
+        "answers": {key: (answer.ids, answer.finish) for key, answer in answers.items()},
+        "passes": count.passes,
+        "preemptions": worker._scheduler.status().preemptions,
+        "card": built.card,
+        "broken": worker._broken,
+    }
+
+
+class Counted:
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def __call__(self) -> None:
+        self.passes += 1
+
+
+def _serve(
+    worker: CudaWorker,
+    mesh: Mesh,
+    stages: Sequence[Stage],
+    aborts: dict[str, int],
+    meet: Callable[[], Any],
+) -> dict[tuple[str, int], Answer]:
+    inbox: queue.SimpleQueue[tuple[TokenDelta, ...]] = queue.SimpleQueue()
+    found: dict[tuple[str, int], Answer] = {}
+    worker.start(inbox.put)
+    for wave, stage in enumerate(stages, start=1):
+        jobs = stage[mesh.part] if mesh.part < len(stage) else ()
+        worker.submit(jobs)
+        worker.wake(wave)
+        left = sum(job.n for job in jobs)
+        while left:
+            for delta in _next(worker, inbox):
+                answer = found.setdefault((delta.job, delta.choice), Answer())
+                answer.deltas.append(delta)
+                left -= delta.finish is not None
+                if delta.finish is None and len(answer.ids) >= aborts.get(delta.job, 1 << 30):
+                    worker.control([Abort(delta.job, AbortReason.CLIENT)])
+    # Why a meeting: a part that stops ends the jobs of all.
+    meet()
+    worker.stop()
+    worker.join(30)
+    assert not worker._thread.is_alive()
+    return found
+
+
+def _next(worker: CudaWorker, inbox: queue.SimpleQueue[Any]) -> tuple[TokenDelta, ...]:
+    while True:
+        try:
+            return inbox.get(timeout=0.2)
+        except queue.Empty:
+            if not worker._thread.is_alive():
+                raise RuntimeError(worker.status().reason) from None
