@@ -1,9 +1,10 @@
-"""What one rank says of a mixture whose experts it shares. Imports no transformers: ranks run it."""
+"""What one rank says of a mixture whose experts are shared. Imports no transformers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tests.plugins.engines.cuda.models.paged import reference_ops
+from tests.plugins.engines.cuda.parallel.played import PlayedBuffer
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.ops import Ops
 from tokenwire.plugins.engines.cuda.balance.table import ExpertTable
@@ -19,6 +21,7 @@ from tokenwire.plugins.engines.cuda.layers.dispatch import LocalDispatcher
 from tokenwire.plugins.engines.cuda.layers.moe import Moe
 from tokenwire.plugins.engines.cuda.layers.site import DispatcherName, Site
 from tokenwire.plugins.engines.cuda.models.config import Mixture, ModelConfig, Quantisation, Rope
+from tokenwire.plugins.engines.cuda.parallel.deep_ep import DeepEpDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 from tokenwire.plugins.engines.cuda.policy.experts.placement import Layout, placement_of
@@ -37,6 +40,9 @@ class Ask:
     """Of each part."""
     dispatcher: DispatcherName = "gathered"
     masked: bool = False
+    vendor: bool = False
+    """By a package that plays deep_ep."""
+    captured: int = 0
     placed: tuple[int, ...] = ()
     """The expert of each physical one; (): identity."""
     replicas: str = "nearest"
@@ -85,8 +91,8 @@ def config_of(mixture: Mixture, *, is_fp8: bool = False, hidden: int = HIDDEN) -
 def by_row(x: Tensor, w: Tensor, offsets: Tensor) -> Tensor:
     """As grouped_matmul, each row for itself: its bits hang on no other row."""
     y = x.new_zeros(x.shape[0], w.shape[1])
-    for expert, (start, end) in enumerate(zip(offsets[:-1], offsets[1:], strict=True)):
-        for row in range(int(start), int(end)):
+    for expert, (start, end) in enumerate(pairwise(offsets.tolist())):
+        for row in range(start, end):
             y[row] = w[expert].float() @ x[row].float()
     return y
 
@@ -125,7 +131,7 @@ def whole(site: Site, moe: Moe, mixture: Mixture, seed: int = 3) -> None:
                 place.copy_(values)
 
 
-def layer(ask: Ask, mesh: Mesh, ops: Ops, made: Callable[[Site], Any] | None = None) -> Moe:
+def layer(ask: Ask, mesh: Mesh, ops: Ops) -> Moe:
     """Filled; on SOLE with all experts, as one rank has them."""
     is_alone = mesh is SOLE
     dtype = torch.bfloat16 if ask.fp8 else torch.float32
@@ -139,11 +145,15 @@ def layer(ask: Ask, mesh: Mesh, ops: Ops, made: Callable[[Site], Any] | None = N
         mesh=mesh,
         dispatcher="auto" if is_alone else ask.dispatcher,
         redundant=0 if is_alone else slots - ask.mixture.experts,
+        captured=0 if is_alone else ask.captured,
     )
     dispatcher: Any = None
     if ask.masked and not is_alone:
         each = slots // mesh.data.size
         dispatcher = GatheredDispatcher(ops, mesh.data, each, "masked")
+    if ask.vendor and not is_alone:
+        ranks = mesh.data.size
+        dispatcher = DeepEpDispatcher(ops, PlayedBuffer(mesh.data), ranks, slots // ranks)
     moe = Moe(site, "mlp", ask.mixture, dispatcher, () if is_alone else ask.placed)
     assert isinstance(moe.dispatcher, LocalDispatcher) == is_alone
     whole(site, moe, ask.mixture)
@@ -179,8 +189,7 @@ def _ask(mesh: Mesh, ask: Ask) -> Said:
         moe.table = ExpertTable(placement, 0, part, counted, replicas=ask.replicas)  # type: ignore[arg-type]
     generator = torch.Generator().manual_seed(100 + part)
     dtype = torch.bfloat16 if ask.fp8 else torch.float32
-    x = torch.randn(tokens, moe.mixture and moe.router.weight.shape[1], generator=generator)
-    x = x.to(dtype)
+    x = torch.randn(tokens, moe.router.weight.shape[1], generator=generator).to(dtype)
     given = x.clone()
     given[[row for row in ask.blank if row < tokens]] = torch.nan
     batch: Batch = step(tokens, ask.blank, max(ask.tokens))

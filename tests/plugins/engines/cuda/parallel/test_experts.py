@@ -30,6 +30,9 @@ WAYS = {
     "gathered": {"dispatcher": "gathered"},
     "gathered, masked": {"dispatcher": "gathered", "masked": True},
     "exchanged": {"dispatcher": "exchanged"},
+    "a vendor's": {"vendor": True},
+    "this machine's ops": {"dispatcher": "exchanged", "native": True},
+    "by span": {"dispatcher": "auto", "captured": 6},
 }
 
 
@@ -85,7 +88,7 @@ def said(request) -> tuple[dict[tuple[str, str], Ask], dict[tuple[str, str], lis
 
 @pytest.mark.parametrize("way", WAYS)
 def test_ranks_say_what_one_says(said, way) -> None:
-    asked, found = said
+    _, found = said
     ran = 0
     for (its, name), each in found.items():
         if its != way:
@@ -166,20 +169,23 @@ def network(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("layout", "dispatcher"),
+    ("layout", "dispatcher", "redundant"),
     [
-        ("DEP_2", "auto"),
-        ("DEP_4", "exchanged"),
-        ("DEP_4", "gathered"),
-        ("DEP_8", "auto"),
-        ("DEP_8", "gathered"),
-        ("TP_2 x DEP_2", "exchanged"),
-        ("TP_2 x DEP_4", "gathered"),
+        ("DEP_2", "auto", -1),
+        ("DEP_2", "gathered", 4),
+        ("DEP_4", "exchanged", -1),
+        ("DEP_4", "exchanged", 0),
+        ("DEP_4", "gathered", -1),
+        ("DEP_8", "auto", -1),
+        ("DEP_8", "gathered", -1),
+        ("DEP_8", "exchanged", 8),
+        ("TP_2 x DEP_2", "exchanged", -1),
+        ("TP_2 x DEP_4", "gathered", -1),
     ],
 )
-def test_ranks_generate_what_one_generates(network, layout, dispatcher) -> None:
+def test_ranks_generate_what_one_generates(network, layout, dispatcher, redundant) -> None:
     path, wanted = network
-    found = run_ranks(layout, serve, path, PROMPTS, dispatcher)
+    found = run_ranks(layout, serve, path, PROMPTS, dispatcher, redundant)
     served = [which for each in found for which in each]
     assert set(served) == set(range(len(PROMPTS)))
     for each in found:
