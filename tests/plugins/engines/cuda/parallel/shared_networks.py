@@ -27,7 +27,7 @@ from tokenwire.plugins.engines.cuda.policy.experts.placement import Layout, plac
 
 __all__ = ("GENERATED", "Sequences", "serve", "serve_alone")
 
-GENERATED = 8
+GENERATED = 5
 Sequences = dict[int, tuple[list[int], torch.Tensor]]
 """Prompt -> the ids that follow, and the logits of its tokens and of all but the last of these."""
 
