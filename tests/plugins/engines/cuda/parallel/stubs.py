@@ -13,18 +13,18 @@ from tempfile import mkdtemp
 from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.threaded_engine import Send, Worker
-from tokenwire.core.tokens import Control, EngineStatus, KvEvent, TokenJob
+from tokenwire.core.tokens import Control, EngineCard, EngineStatus, KvEvent, TokenJob
 from tokenwire.plugins.engines.cuda.parallel.bridge import serve
 from tokenwire.plugins.engines.cuda.parallel.frames import Hello
 from tokenwire.plugins.engines.cuda.parallel.front.building import build_groups
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launched
 from tokenwire.plugins.engines.cuda.parallel.line import Line
-from tokenwire.plugins.engines.cuda.parallel.order import read_order
+from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.mock.build import build as build_mock
 from tokenwire.plugins.engines.mock.settings import MockSettings
 
-__all__ = ("LoopWorker", "Plan", "Stubs", "groups")
+__all__ = ("LoopWorker", "Plan", "Stubs", "groups", "mock_worker")
 
 
 class LoopWorker(Worker):
@@ -137,15 +137,21 @@ class Stubs(Launched):
             for _ in line.frames():
                 pass
         else:
+            worker, card, slots = plan.make(self.order)
             serve(
                 line,
-                LoopWorker(plan.mock),
-                build_mock(plan.mock, lone_services()).status().card,
-                8,
+                worker,
+                card,
+                slots,
                 part=rank // (1 + plan.followers),
                 on_wave=lambda wave: self.waves.append((rank, wave)),
             )
         line.close()
+
+
+def mock_worker(settings: MockSettings) -> tuple[Worker, EngineCard, int]:
+    """With its card, and how many sequences it is said to run."""
+    return LoopWorker(settings), build_mock(settings, lone_services()).status().card, 8
 
 
 class Plan:
@@ -162,6 +168,10 @@ class Plan:
         self.absent: Sequence[int] = ()
         """Ranks that never connect."""
         self.started: list[Stubs] = []
+
+    def make(self, order: Order) -> tuple[Worker, EngineCard, int]:
+        """What one leader serves."""
+        return mock_worker(self.mock)
 
     def launch(self, path: Path, exited: Callable[[int], None]) -> Launched:
         stubs = Stubs(path, exited, self)
