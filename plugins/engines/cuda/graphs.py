@@ -25,7 +25,7 @@ __all__ = ("DecodeGraphs", "captured", "graph_sizes", "has_graphs")
 
 Forward: TypeAlias = Callable[[Batch], Tensor]
 
-ALWAYS = ("rms_norm", "add_rms_norm", "rope")
+ALWAYS = ("matmul", "rms_norm", "add_rms_norm", "rope")
 GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
 ATTENTION, LATENT = ("kv_write", "attention_decode"), ("mla_write", "mla_decode")
 MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul", "ep_pack", "ep_unpack")

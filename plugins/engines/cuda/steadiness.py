@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.graphs import GATES
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ("want_steady",)
 
-GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
 MIXTURES = ("moe_", "grouped_", "ep_", "fp8_grouped_")
 REMEDY = "or set objective to latency"
 

@@ -105,7 +105,7 @@ class Linear:
     def reserve(self, slots: int, rank: int, like: Tensor) -> None:
         """Memory for adapters; `like`: for dtype and device."""
         sizes = [size for _, size in self.parts]
-        self.lora = Lora(self.share.inputs, sizes, slots, rank, like, self.plain)
+        self.lora = Lora(self.share.inputs, sizes, slots, rank, like, product=self.plain)
 
     def put_adapter(self, slot: int, part: int, a: Tensor, b: Tensor) -> None:
         """a [r, inputs] and b [outputs, r] of a part's whole module; memory was reserved."""

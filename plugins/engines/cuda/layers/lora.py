@@ -37,6 +37,7 @@ class Lora:
         slots: int,
         rank: int,
         like: Tensor,
+        *,
         product: Product,
     ) -> None:
         """`outputs`: of each stacked part. `like`: for dtype and device."""
