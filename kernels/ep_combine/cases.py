@@ -57,6 +57,19 @@ def _bench(tokens: int) -> Bench:
     return Bench(f"bf16 {tokens}x2048 top 8", Signature(dtype=torch.bfloat16), make, moved)
 
 
+def _return_bench(pairs: int) -> Bench:
+    """Of 8 times as many pairs an eighth is here."""
+
+    def make(device: torch.device) -> Arguments:
+        places = torch.full((8 * pairs,), -1, dtype=torch.int32)
+        places[noise(8 * pairs).argsort()[:pairs]] = noise(pairs, seed=1).argsort().int()
+        rows = torch.randn(pairs, 4096, device=device, dtype=torch.bfloat16)
+        return rows, places.view(-1, 8).to(device), pairs
+
+    moved = pairs * (4096 * 4 + 8 * 4)
+    return Bench(f"bf16 {pairs}x4096 of {8 * pairs}", Signature(dtype=torch.bfloat16), make, moved)
+
+
 CASES = {
     "ep_return": (
         *(_return(5, 3, 300, 4, dtype) for dtype in FLOATS),
@@ -71,4 +84,7 @@ CASES = {
         _sum(3, 2, 20, lost=6),
     ),
 }
-BENCHES = {"ep_combine": (_bench(64), _bench(8192))}
+BENCHES = {
+    "ep_return": (_return_bench(64), _return_bench(4096)),
+    "ep_combine": (_bench(64), _bench(8192)),
+}

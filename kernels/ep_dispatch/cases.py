@@ -95,15 +95,37 @@ def _unpack(
     return Case(f"{kind} {width} {form}, {name}", Signature(dtype=dtype), make, written=(1,))
 
 
-def _bench(tokens: int) -> Bench:
+def _plan_bench(tokens: int) -> Bench:
+    def make(device: torch.device) -> Arguments:
+        return picked(tokens, 8, 128).to(device), 8, 16
+
+    return Bench(f"{tokens} tokens, top 8, 8 ranks of 16", Signature(), make, tokens * 8 * 12)
+
+
+def _pack_bench(tokens: int) -> Bench:
     def make(device: torch.device) -> Arguments:
         experts = picked(tokens, 8, 128).to(device)
         order = torch.arange(tokens, dtype=torch.int32, device=device)
         return torch.randn(tokens, 4096, device=device, dtype=torch.bfloat16), order, experts
 
-    return Bench(
-        f"bf16 {tokens}x4096 top 8", Signature(dtype=torch.bfloat16), make, tokens * 4096 * 4
-    )
+    moved = tokens * (4096 * 4 + 8 * 8)
+    return Bench(f"bf16 {tokens}x4096 top 8", Signature(dtype=torch.bfloat16), make, moved)
+
+
+def _unpack_bench(tokens: int) -> Bench:
+    """The rows of 8 ranks, of which one has 16 of 128 experts."""
+    experts, every = picked(8 * tokens, 8, 128), 8 * tokens
+    here = int((experts < 16).sum())
+
+    def make(device: torch.device) -> Arguments:
+        x = torch.randn(every, 4096, device=device, dtype=torch.bfloat16)
+        order = torch.arange(every, dtype=torch.int32, device=device)
+        wire = ep_pack(x, order, experts.to(device))
+        room = torch.empty(every * 8, 4096, device=device, dtype=torch.bfloat16)
+        return wire, room, 8, 0, 16
+
+    moved = here * 4096 * 4 + every * 8 * 8
+    return Bench(f"bf16 8x{tokens}x4096 top 8", Signature(dtype=torch.bfloat16), make, moved)
 
 
 CASES = {
@@ -127,4 +149,8 @@ CASES = {
         _unpack("top 3 of 8 on 4 ranks", 1280, fp8=True, masked=True),
     ),
 }
-BENCHES = {"ep_pack": (_bench(64), _bench(8192))}
+BENCHES = {
+    "ep_plan": (_plan_bench(64), _plan_bench(8192)),
+    "ep_pack": (_pack_bench(64), _pack_bench(8192)),
+    "ep_unpack": (_unpack_bench(64), _unpack_bench(1024)),
+}
