@@ -33,6 +33,7 @@ FOLDERS = (
     "logprobs",
     "matmul",
     "fp8_quant",
+    "silu_mul_quant",
     "fp8_matmul",
     "moe_route",
     "moe_permute",
@@ -74,12 +75,14 @@ class Ops:
     logprobs: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
     matmul: Callable[..., Tensor]
     fp8_quant: Callable[..., tuple[Tensor, Tensor]]
+    silu_mul_quant: Callable[..., tuple[Tensor, Tensor]]
     fp8_matmul: Callable[..., Tensor]
     moe_route: Callable[..., tuple[Tensor, Tensor]]
     moe_permute: Callable[..., tuple[Tensor, Tensor, Tensor]]
     grouped_matmul: Callable[..., Tensor]
     grouped_matmul_masked: Callable[..., None]
     fp8_grouped_matmul: Callable[..., Tensor]
+    fp8_grouped_matmul_masked: Callable[..., None]
     moe_combine: Callable[..., Tensor]
     ep_plan: Callable[..., tuple[Tensor, Tensor, Tensor]]
     ep_pack: Callable[..., Tensor]

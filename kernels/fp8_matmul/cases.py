@@ -68,7 +68,7 @@ CASES = {
     "fp8_matmul": (
         *(_case(3, 200, 300, dtype) for dtype in FLOATS),
         _case(65, 256, 256, torch.float16),
-        _quantised(3, 200, 300),
+        _quantised(3, 40, 300),
     )
 }
 BENCHES = {"fp8_matmul": (_bench(16, 4096, 4096), _bench(4096, 4096, 4096))}

@@ -24,7 +24,7 @@ def fp8_matmul(
 
     w is float8_e4m3fn with scales[ceil(N / 128), ceil(K / 128)] float32. x is quantised on the way,
     by groups of 128, as the checkpoints of this kind define it (their activation scheme `dynamic`).
-    With x_scales[T, ceil(K / 128)] it is already, as fp8_quant gives it, and the result has `dtype`.
+    With x_scales[T, ceil(K / 128)] it is so already, by fp8_quant, and the result has `dtype`.
     """
     kind = x.dtype if x_scales is None else dtype
     return (once_quantised(x, x_scales) @ dequantised(w, scales).T).to(kind)

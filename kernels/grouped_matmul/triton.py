@@ -153,5 +153,5 @@ SPECIALISATIONS = (
     Specialisation("bf16 few rows", lambda: _declared(512), wgmma=True),
     Specialisation("bf16 many rows", lambda: _declared(65536), wgmma=True),
     Specialisation("bf16 masked, few rows", lambda: _masked(64), wgmma=True),
-    Specialisation("bf16 masked, many rows", lambda: _masked(512), wgmma=True, gated=False),
+    Specialisation("bf16 masked, many rows", lambda: _masked(512), wgmma=True),
 )

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from tokenwire.kernels.grid import reports
+from tokenwire.kernels.mla import triton as mla
 
 
 @triton.jit
@@ -32,6 +33,10 @@ def bfloat16_is_right() -> bool:
 def main() -> None:
     torch.set_num_threads(1)
     for report in reports(device="cpu"):
+        print(json.dumps(asdict(report)))
+    # Prefill over a compressed cache, a head at a time.
+    mla.WORKSPACE = 1
+    for report in reports(("mla_prefill",), device="cpu"):
         print(json.dumps(asdict(report)))
     print(json.dumps({"bfloat16": bfloat16_is_right()}))
 

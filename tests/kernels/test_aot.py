@@ -42,7 +42,7 @@ def test_no_kernel_fails_a_gate(built):
     assert [(one.compiled.name, one.faults) for one in kernels if one.faults] == []
     assert all(0 < one.registers <= 255 for one in kernels)
     made = {one.folder for one in kernels}
-    eight_bit = {"fp8_quant", "fp8_matmul", "fp8_grouped_matmul"}
+    eight_bit = {"fp8_quant", "silu_mul_quant", "fp8_matmul", "fp8_grouped_matmul"}
     if capability >= (8, 9):
         eight_bit = set()
     assert made == set(triton_modules()) - eight_bit
@@ -57,13 +57,29 @@ def test_the_product_of_8_bit_floats_uses_the_tensor_cores_of_its_gpu(built):
         assert {9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
 
 
-@pytest.mark.parametrize(("name", "launches"), [("grouped", 3), ("fp8_grouped", 2)])
+@pytest.mark.parametrize(("name", "launches"), [("grouped", 4), ("fp8_grouped", 4)])
 def test_the_products_of_experts_use_the_tensor_cores_of_their_gpu(built, name, launches):
     capability, kernels = built
     products = [one for one in kernels if one.compiled.name == f"{name}_matmul_kernel"]
     assert len(products) == (launches if name == "grouped" or capability >= (9, 0) else 0)
     for one in products:
         ptx = one.compiled.files()[f"{name}_matmul_kernel.ptx"].read_text()
+        assert {8: "mma.sync", 9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
+
+
+def test_tensor_cores_read_the_compressed_cache_from_shared_memory(built):
+    """Decode of 64 heads a tile, on 9.0: the first kernels of it with 128 heads in bfloat16."""
+    capability, kernels = built
+    found = {
+        (one.compiled.name, one.specialisation): one.compiled.files()[f"{one.compiled.name}.ptx"]
+        for one in kernels
+        if one.folder == "mla"
+    }
+    if capability[0] == 9:
+        for name in ("decode bf16, 128 heads", "decode bf16, 128 heads, one split"):
+            assert "wgmma" in found["mla_decode_kernel", name].read_text()
+    for kernel in ("mla_expand_kernel", "mla_prefill_kernel"):
+        ptx = found[kernel, "prefill bf16, 16 heads"].read_text()
         assert {8: "mma.sync", 9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
 
 
