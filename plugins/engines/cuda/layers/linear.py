@@ -31,7 +31,6 @@ class Linear:
 
     __slots__ = (
         "bias",
-        "group",
         "lora",
         "matmul",
         "order",
@@ -39,6 +38,7 @@ class Linear:
         "product",
         "scales",
         "share",
+        "sum",
         "weight",
     )
 
@@ -62,7 +62,7 @@ class Linear:
         Raises ConfigError for a size that cannot be cut."""
         self.order = order
         self.share = share(site, parts, inputs, cut, shared)
-        self.group = site.mesh.tensor if cut == "inputs" and reduces else ALONE
+        self.sum = site.sum_over(site.mesh.tensor if cut == "inputs" and reduces else ALONE)
         self.lora: Lora | None = None
         self.bias: Tensor | None = None
         self.scales: Tensor | None = None
@@ -128,4 +128,4 @@ class Linear:
                 y += self.bias
         if gate is not None and self.lora is not None:
             self.lora.add(x, y, gate)
-        return self.group.all_reduce(y)
+        return self.sum(y)

@@ -47,7 +47,8 @@ class Moe:
     ) -> None:
         """`dispatcher` None: as the site needs it. `placed`: the expert of each physical one, over
         all parts; none given: `first_placement`."""
-        self.mixture, self.ops, self.mesh = mixture, site.ops, site.mesh
+        self.mixture, self.ops = mixture, site.ops
+        self.sum = site.sum_over(site.mesh.tensor)
         self.router = Linear(
             site,
             [(f"{name}.gate", mixture.experts)],
@@ -95,7 +96,7 @@ class Moe:
         y = self.dispatcher.combine(self.experts(sent), sent, weights, experts)
         if self.shared is not None:
             y = y + self.shared(x, gate)
-        return self.mesh.tensor.all_reduce(y)
+        return self.sum(y)
 
     def route(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """[T, E] -> weights [T, k] float32 and experts [T, k] int32."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.parallel.group import Group
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
@@ -102,6 +104,10 @@ class Site:
             )
         length = size * shared // count
         return Cut(dim, self.mesh.slice // shared * length, length, size)
+
+    def sum_over(self, group: Group) -> Callable[[Tensor], Tensor]:
+        """Adds up what the ranks of a group have; may use x's memory."""
+        return group.sum_in_order if self.is_steady else group.all_reduce
 
     def empty(self, *shape: int, dtype: torch.dtype | None = None) -> Tensor:
         return torch.empty(shape, device=self.device, dtype=dtype or self.dtype)

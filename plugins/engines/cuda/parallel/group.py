@@ -40,6 +40,11 @@ class Group:
             dist.all_reduce(x, group=self.process_group)
         return x
 
+    def sum_in_order(self, x: Tensor) -> Tensor:
+        """As all_reduce, added up in the order of the ranks, in float32: a row's bits do not hang
+        on how many rows there are, as they may where a library picks its way by size."""
+        return x if self.size == 1 else reduce_in_order(self.all_gather(x))
+
     def all_gather(self, x: Tensor) -> Tensor:
         """[...] of one shape everywhere -> [size, ...]."""
         if self.size == 1:

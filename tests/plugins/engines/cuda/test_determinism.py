@@ -35,7 +35,15 @@ pytestmark = [
 
 SHOWN = LogprobSettings(top=4)
 STEADY = {"objective": "determinism"}
-DTYPES = ("float32", "bfloat16")
+WAYS = (
+    (1, "float32"),
+    (SIZE - 1, "float32"),
+    (8, "float32"),
+    (0, "float32"),
+    (SIZE - 1, "bfloat16"),
+    (0, "bfloat16"),
+)
+"""Tokens of a prompt in one step (0: as many as it holds), and the network's dtype."""
 KEPT = ("llama", "gemma3", "qwen3_moe", "gpt_oss")
 """The matrix's models, but for those that are refused."""
 
@@ -90,13 +98,10 @@ def test_what_is_compared_is_not_nothing() -> None:
         assert all(len(top) >= 4 and logprob < 0 for _, logprob, _, top in shown)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("model", KEPT)
-@pytest.mark.parametrize("chunk", [1, SIZE - 1, 8, 0])
+@pytest.mark.parametrize(("chunk", "dtype"), WAYS)
 def test_bits_in_any_company(model: str, chunk: int, dtype: str) -> None:
     """Cold among others, then again over what all of them left in the cache."""
-    if dtype == "bfloat16" and chunk in (1, 8):
-        pytest.skip("float32 has these")
     made = engine(
         MODELS[model](),
         dtype=dtype,
