@@ -31,9 +31,9 @@ FAMILIES: tuple[Family, ...] = (
     QWEN3_MOE,
     MIXTRAL,
     GPT_OSS,
-    GEMMA3,
     DEEPSEEK_V2,
     DEEPSEEK_V3,
+    GEMMA3,
 )
 
 
