@@ -85,6 +85,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama, biased": ("Llama", {"attention_bias": True, "mlp_bias": True}),
     "llama, multi-query, 97 words": ("Llama", {"num_key_value_heads": 1, "vocab_size": 97}),
     "llama, tied, 97 words": ("Llama", {"tie_word_embeddings": True, "vocab_size": 97}),
+    "mistral": ("Mistral", {"sliding_window": 7}),
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
     "gemma3": ("Gemma3", GEMMA),
