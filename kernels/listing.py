@@ -37,7 +37,7 @@ def signature_of(arch: str | None, dtype: str) -> Signature:
 
 
 def listed(signature: Signature) -> Iterator[str]:
-    """A line an implementation, the chosen one marked by a star."""
+    """A line an implementation, the chosen one marked by a star. Steady: see `Traits`."""
     yield f"for {_place(signature)}, {str(signature.dtype).removeprefix('torch.')}:"
     for op in all_ops():
         _, choice = preferred(op, signature)
@@ -45,6 +45,8 @@ def listed(signature: Signature) -> Iterator[str]:
             mark = "*" if one.name == choice.name else " "
             reason = one.supports(signature)
             said = reason or ("chosen" if mark == "*" else "applies")
+            if not reason and one.traits.is_steady:
+                said += ", steady"
             yield f"{mark} {op.name:<18} {one.name:<12} {said}"
 
 

@@ -100,7 +100,8 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A folder that `tokenwire kernels build` wrote. None: where it writes unless told otherwise.
     What does not fit, or is not there, is compiled when first used."""
     objective: Literal["latency", "determinism"] = "latency"
-    """What kernels are chosen for."""
+    """What kernels are chosen for. "determinism": a request's bits do not hang on its company, or
+    the engine does not start."""
     adapters: dict[str, str] = {}
     """Name -> folder of a LoRA adapter, as PEFT writes them."""
     grammar: Literal["auto", "xgrammar", "llguidance", "none"] = "auto"
