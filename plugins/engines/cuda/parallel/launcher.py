@@ -122,4 +122,6 @@ def _end_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    # Why so: the front waits for this end, and torch takes its time to unload.
+    os._exit(code)

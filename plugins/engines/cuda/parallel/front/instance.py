@@ -54,8 +54,10 @@ LOG = logging.getLogger("tokenwire.engine.cuda")
 
 State: TypeAlias = Literal["starting", "ready", "down", "ended"]
 
-LAST_WORD_S: Final = 1.0
-"""How long the front waits for the launcher's word on why a connection ended."""
+LAST_WORD_S: Final = 3.0
+"""How long the front waits for the launcher's word on why a connection ended: it takes a tenth of
+a second, and more on a machine that is busy."""
+LOOK_S: Final = 0.05
 STOP_S: Final = 25.0
 """How long a group that was told to stop may take: a leader's own grace, and a little."""
 LEAVE_S: Final = 2.0
@@ -206,7 +208,9 @@ class Instance:
                 self._hush()
                 self._welcome()
             case Failed():
-                self._fail(f"{self._who(wire.rank)}: {frame.text}")
+                # Why not where one is gone: the others fail because of that.
+                if not self._word:
+                    self._fail(f"{self._who(wire.rank)}: {frame.text}")
             case Instead():
                 self.fallen = FellBack(frame)
                 self._fail(f"{frame.layout} shall start instead")
@@ -222,9 +226,11 @@ class Instance:
                 self._set_timer(LEAVE_S, self._end)
             return
         if not self._word:
-            # Why not at once: the launcher knows the signal, and says it a moment later.
             self._word = f"{self._who(wire.rank)} is gone: its connection closed"
-            self._set_timer(LAST_WORD_S, lambda: self._fail(self._word))
+            here = self.ranks // self._order.settings.nodes
+            # Why not at once: the launcher knows the signal, and says it a moment later. Of another
+            # machine's ranks the one here knows nothing.
+            self._await_word(self._loop.time() + (LAST_WORD_S if wire.rank < here else 0))
 
     # --- what it is given --------------------------------------------------------------------
 
@@ -356,6 +362,12 @@ class Instance:
         if found.get("message"):
             return f"{group}: {found['message']}"
         return self._word or f"{group}: its processes ended with exit code {code}"
+
+    def _await_word(self, until: float) -> None:
+        if self._failure.exists() or self._loop.time() >= until:
+            self._fail(self._last_word(0))
+        else:
+            self._set_timer(LOOK_S, lambda: self._await_word(until))
 
     def _hush(self) -> None:
         """Somebody said something: the silence begins anew."""

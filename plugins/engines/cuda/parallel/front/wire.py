@@ -42,6 +42,7 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.rank = -1
+        self.pid = 0
         self.host = ""
 
     def send(self, frame: FromFront) -> None:
@@ -82,7 +83,7 @@ class Wire(asyncio.Protocol):
             self._hearer.heard(self, frame)
             return
         if isinstance(frame, Enter):
-            self.rank, self.host = frame.rank, frame.host
+            self.rank, self.pid, self.host = frame.rank, frame.pid, frame.host
             self._hearer = self._admit(self, frame)
         if self._hearer is None:
             raise FrameError("it does not say a token that is known here")

@@ -27,7 +27,7 @@ from tokenwire.plugins.engines.mock.settings import MockSettings
 
 ENDLESS = JobStopping(ignore_eos=True)
 SLOW = MockSettings(token_ms=5)
-PATIENCE_S = 30
+PATIENCE_S = 90
 
 
 def looped(test: Callable[..., Any]) -> Callable[..., None]:
@@ -45,7 +45,7 @@ def job(name: str, *, prompt: int = 40, first: int = 1, **fields: object) -> Tok
     return TokenJob(
         job=name,
         model="m",
-        prompt=TokenIds([first, *(index % 500 for index in range(1, prompt))]),
+        prompt=TokenIds([first, *(index % 150 for index in range(1, prompt))]),
         sampling=JobSampling(temperature=0),
         **(base | fields),
     )
