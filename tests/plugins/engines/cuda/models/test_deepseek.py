@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from msgspec import structs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -21,10 +20,8 @@ from tests.plugins.engines.cuda.models.paged import Paged, reference_ops  # noqa
 from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
 from tests.plugins.engines.cuda.parallel.sliced import ask  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
-from tokenwire.kernels.attention.batch import AttentionBatch  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
-from tokenwire.plugins.engines.cuda.batch import Batch  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers import absorb  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mla import LatentAttention  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.mlp import Mlp  # noqa: E402
@@ -35,8 +32,6 @@ from tokenwire.plugins.engines.cuda.load import (  # noqa: E402
     put_adapter,
     read_adapter,
 )
-from tokenwire.plugins.engines.cuda.models.config import Mla  # noqa: E402
-from tokenwire.plugins.engines.cuda.models.families import parse_config  # noqa: E402
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -182,26 +177,6 @@ def test_absorbed_is_unabsorbed(case: str, tmp_path, monkeypatch) -> None:
         found[is_absorbed] = torch.cat(in_steps(model, sequences, steps))
         assert bool(calls) != is_absorbed
     torch.testing.assert_close(found[True], found[False], atol=CLOSE, rtol=CLOSE)
-
-
-@pytest.mark.parametrize("heads_latent", [(128, 512), (16, 512), (4, 64)])
-def test_what_is_cheaper_is_what_takes_fewer_operations(heads_latent) -> None:
-    """Counted pair by pair, of sequences of one length."""
-    _, latent = heads_latent
-    mla = Mla(q_rank=0, kv_rank=latent, nope_dim=128, rope_dim=64, value_dim=128)
-    for queries, keys in ((1, 1), (4, 900), (100, 3000), (170, 99999), (180, 99999), (500, 501)):
-        pairs = sum(keys - queries + 1 + at - 0.5 for at in range(queries))
-        plain = (128 + 64 + 128) * pairs + latent * 256 * keys
-        folded = (2 * latent + 64) * pairs + latent * 256 * queries
-        for sequences in (1, 3):
-            found = absorb.is_cheaper(mla, sequences * queries, sequences * keys, sequences)
-            assert found == (folded < plain)
-
-
-def test_the_sizes_of_v3_absorb_fewer_than_171_queries_of_a_long_prompt() -> None:
-    mla = Mla(q_rank=1536, kv_rank=512, nope_dim=128, rope_dim=64, value_dim=128)
-    assert absorb.is_cheaper(mla, 170, 1 << 30, 1)
-    assert not absorb.is_cheaper(mla, 171, 1 << 30, 1)
 
 
 @pytest.mark.parametrize("case", ["v2 lite", "v3"])
@@ -390,103 +365,6 @@ def test_layers_that_predict_further_tokens_are_passed_over(tmp_path) -> None:
         loaded(tmp_path)
 
 
-KIMI = {
-    "architectures": ["DeepseekV3ForCausalLM"],
-    "model_type": "kimi_k2",
-    "vocab_size": 163840,
-    "hidden_size": 7168,
-    "intermediate_size": 18432,
-    "moe_intermediate_size": 2048,
-    "num_hidden_layers": 61,
-    "num_attention_heads": 64,
-    "num_key_value_heads": 64,
-    "num_nextn_predict_layers": 0,
-    "n_routed_experts": 384,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 8,
-    "n_group": 1,
-    "topk_group": 1,
-    "topk_method": "noaux_tc",
-    "scoring_func": "sigmoid",
-    "routed_scaling_factor": 2.827,
-    "norm_topk_prob": True,
-    "first_k_dense_replace": 1,
-    "moe_layer_freq": 1,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": 512,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": 64,
-    "v_head_dim": 128,
-    "max_position_embeddings": 131072,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 50000.0,
-    "rope_scaling": {
-        "type": "yarn",
-        "factor": 32.0,
-        "beta_fast": 1.0,
-        "beta_slow": 1.0,
-        "mscale": 1.0,
-        "mscale_all_dim": 1.0,
-        "original_max_position_embeddings": 4096,
-    },
-    "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
-    "torch_dtype": "bfloat16",
-}
-
-
-def test_a_published_configuration_is_read() -> None:
-    config = parse_config(KIMI)
-    assert config.kv_widths() == config.kv_widths(8) == (576, 0)
-    assert config.kv_shape(8) == (1, 576, 0)
-    assert config.attention_scale == pytest.approx(192**-0.5 * 1.3465735902799727**2)
-    rope = config.ropes[0]
-    assert (rope.dim, rope.attention_factor, rope.factor) == (64, 1.0, 32.0)
-    mixture = config.mixture
-    assert mixture is not None
-    assert (mixture.experts, mixture.shared, mixture.scale) == (384, 2048, 2.827)
-    assert (mixture.scoring, mixture.bias, mixture.renormalise) == ("sigmoid", True, True)
-    assert mixture.layers == tuple(range(1, 61))
-    sparse = parse_config({**KIMI, "moe_layer_freq": 3}).mixture
-    assert sparse is not None
-    assert sparse.layers == tuple(range(3, 61, 3))
-    assert parse_config({**KIMI, "n_routed_experts": None}).mixture is None
-
-
-def test_v2_is_scaled_or_renormalised() -> None:
-    """Not both, as in the published checkpoints' code."""
-    fields = {
-        **KIMI,
-        "architectures": ["DeepseekV2ForCausalLM"],
-        "topk_method": "group_limited_greedy",
-        "scoring_func": "softmax",
-        "norm_topk_prob": False,
-    }
-    scaled, whole = parse_config(fields).mixture, parse_config({**fields, "norm_topk_prob": True})
-    assert scaled is not None
-    assert whole.mixture is not None
-    assert (scaled.scale, scaled.renormalise, scaled.group_top) == (2.827, False, 1)
-    assert (whole.mixture.scale, whole.mixture.renormalise) == (1.0, True)
-    greedy = parse_config({**fields, "topk_method": "greedy", "n_group": 8, "topk_group": 3})
-    assert greedy.mixture == structs.replace(scaled, group_top=2)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"topk_method": "greedy"}, "topk_method: wanted 'noaux_tc', got 'greedy'"),
-        ({"scoring_func": "softmax"}, "scoring_func: wanted 'sigmoid', got 'softmax'"),
-        ({"n_group": 7}, r"n_group and topk_group: wanted equal groups .*\(384\).*got 7 and 1"),
-        ({"n_group": 8, "topk_group": 9}, "got 8 and 9"),
-        ({"n_group": 64}, r"num_experts_per_tok \(8\); got 64 and 1"),
-        ({"kv_lora_rank": None}, "wanted the field 'kv_lora_rank'"),
-        ({"num_experts_per_tok": 385}, r"wanted 1 to n_routed_experts \(384\)"),
-    ],
-)
-def test_configurations_that_cannot_be_are_named(changes, told) -> None:
-    with pytest.raises(ConfigError, match=told):
-        parse_config({**KIMI, **changes})
-
-
 def test_first_layers_are_dense(tmp_path) -> None:
     make("v3", tmp_path)
     model = loaded(tmp_path)
@@ -501,26 +379,3 @@ def test_vectors_of_texts_are_the_oracle_s(tmp_path) -> None:
     wanted = torch.nn.functional.normalize(torch.stack(last), dim=-1)
     vectors = found.embedder.embed(pack(PROMPTS, "cpu"))
     torch.testing.assert_close(vectors, wanted, atol=CLOSE, rtol=CLOSE)
-
-
-@pytest.mark.parametrize(("queries", "goes"), [(absorb.MOST, True), (absorb.MOST + 1, False)])
-def test_a_step_absorbs_no_more_than_it_has_memory_for(queries: int, goes: bool) -> None:
-    lens = torch.tensor([9000], dtype=torch.int32)
-    prefill = AttentionBatch(
-        cu_q=torch.tensor([0, queries], dtype=torch.int32),
-        kv_lens=lens,
-        block_table=torch.zeros(1, 9, dtype=torch.int32),
-        block_size=1024,
-        max_q=queries,
-        max_kv=9000,
-    )
-    ids = torch.arange(queries)
-    batch = Batch(ids, ids + 9000 - queries, (ids,), (None,), (prefill,), 0, ids)
-    mla = Mla(q_rank=0, kv_rank=512, nope_dim=200, rope_dim=64, value_dim=200)
-    found = absorb.absorbed(batch, mla)
-    if goes:
-        assert found.prefill == (None,)
-        assert found.decode[0] is not None
-        assert found.decode[0].kv_lens.tolist() == list(range(9001 - queries, 9001))
-    else:
-        assert found is batch
