@@ -108,16 +108,17 @@ class _Timer:
         most = max(max(map(sum, each)) for each in counts)
         """Peers of the rank that has most; every rank has as many where domains are whole."""
         mine = counts[self.mesh.slice][self.mesh.data.index]
-        spent = 0.0
+        spent, found = 0.0, list[float]()
         for rows in ROWS if most else ():
             if rows > 1 and rows * most * self.row_bytes > MOST_BYTES:
                 return
             sent = [rows * each for each in mine]
             x = torch.zeros((sum(sent), self.row_bytes), dtype=torch.uint8, device=self.device)
-            times = list(self._times(partial(self.data.all_to_all, x, sent, sent)))
+            times = self._times(partial(self.data.all_to_all, x, sent, sent))
+            found.append(float(np.median(times)))
+            yield Sample(way, rows, rows * most * self.row_bytes, found[-1])
             spent += sum(times)
-            yield Sample(way, rows, rows * most * self.row_bytes, float(np.median(times[1:])))
-            if spent + times[-1] * 2 > self.each_s:
+            if self._is_enough(spent, found):
                 return
 
     def pairs(self, rows: int) -> Iterator[Pair]:
@@ -137,7 +138,9 @@ class _Timer:
                     continue
                 sent = [rows * n for n in counts[self.mesh.slice][self.mesh.data.index]]
                 x = torch.zeros((sum(sent), self.row_bytes), dtype=torch.uint8, device=self.device)
-                seconds = self._time(partial(self.data.all_to_all, x, sent, sent))
+                seconds = float(
+                    np.median(self._times(partial(self.data.all_to_all, x, sent, sent)))
+                )
                 spent += seconds
                 yield Pair(first, second, rows * most * self.row_bytes / seconds)
 
@@ -146,14 +149,15 @@ class _Timer:
         group = self.mesh.tensor
         if group.size == 1 or group.size > self.domain:
             return
-        spent = 0.0
+        spent, found = 0.0, list[float]()
         for rows in ROWS:
             x = torch.zeros((rows, self.row_bytes // 2), dtype=torch.bfloat16, device=self.device)
-            times = list(self._times(partial(group.all_reduce, x)))
-            spent += sum(times)
+            times = self._times(partial(group.all_reduce, x))
+            found.append(float(np.median(times)))
             sent = all_reduce_bytes(group.size, rows, self.row_bytes // 2)
-            yield Sample("sums", rows, int(sent), float(np.median(times[1:])))
-            if spent + times[-1] * 2 > self.each_s:
+            yield Sample("sums", rows, int(sent), found[-1])
+            spent += sum(times)
+            if self._is_enough(spent, found):
                 return
 
     def _peers(
@@ -163,12 +167,19 @@ class _Timer:
         places = range(len(column))
         return [[int(a != b and goes(column, a, b)) for b in places] for a in places]
 
-    def _times(self, run: Callable[[], object]) -> Iterator[float]:
-        """The first is to warm up. Fewer repeats where one takes long."""
+    def _times(self, run: Callable[[], object]) -> list[float]:
+        """After one that nobody times: links are made when they are first used. Fewer repeats
+        where one takes long."""
+        run()
         first = self._time(run)
-        yield first
-        for _ in range(REPEATS if first * REPEATS < self.each_s else 1):
-            yield self._time(run)
+        again = REPEATS - 1 if first * REPEATS < self.each_s else 0
+        return [first, *(self._time(run) for _ in range(again))]
+
+    def _is_enough(self, spent: float, found: Sequence[float]) -> bool:
+        """Whether the next size may take more than the time that is left, if it is as much slower
+        than the last as that was than the one before."""
+        ratio = max(found[-1] / found[-2], 1.0) if len(found) > 1 else 1.0
+        return spent + 2 * ratio * found[-1] > self.each_s
 
     def _time(self, run: Callable[[], object]) -> float:
         """Seconds of the slowest rank."""

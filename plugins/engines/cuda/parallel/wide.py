@@ -100,9 +100,11 @@ def judge(
         return WideVerdict("go")
     instead = _instead(own)
     remark = "" if gpu else f"; computing reckoned as an {kind.name}'s"
-    reason = f"{_why(own, links, remark)}. {_advice(own, instead, machines)}"
     if policy == "fallback" and (instead is None or machines > 1):
         policy = "refuse"
+    reason = _why(own, links, remark)
+    if policy != "fallback":
+        reason += f". {_advice(own, instead, machines, is_started=policy == 'warn')}"
     return WideVerdict(policy, reason, instead)
 
 
@@ -182,21 +184,16 @@ def _why(own: Verdict, links: Links, remark: str) -> str:
     return f"{said}; the slowest are domains {pair.first} and {pair.second}, {_rate(pair.rate)}"
 
 
-def _advice(own: Verdict, instead: Layout | None, machines: int) -> str:
+def _advice(own: Verdict, instead: Layout | None, machines: int, *, is_started: bool) -> str:
+    warn = "" if is_started else ", or set wide_ep to warn to start it all the same"
     if instead is None:
-        return "Set wide_ep to warn to start it all the same"
+        return f"No other layout shares its devices evenly: take more or fewer{warn}"
     groups = own.layout.gpus // instead.gpus
     strategy = f"parallel_strategy {instead.name}"
     if machines > 1:
-        return (
-            f"Give each machine a server of its own with {strategy}, or set wide_ep to warn to "
-            "start it all the same"
-        )
+        return f"Give each machine a server of its own with {strategy}{warn}"
     count = "" if groups == 1 else f" and instance_count times {groups}"
-    return (
-        f"Set {strategy}{count}; or set wide_ep to fallback, which does that, or to warn, which "
-        "starts it all the same"
-    )
+    return f"Set {strategy}{count}, or wide_ep to fallback, which does that{warn}"
 
 
 def _rate(value: float | None) -> str:

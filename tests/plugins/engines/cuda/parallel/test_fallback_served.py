@@ -19,7 +19,7 @@ from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import JobSampling, JobStopping, TokenJob
 from tokenwire.plugins.engines.cuda.build import build
 from tokenwire.plugins.engines.cuda.parallel.front.building import build_groups
-from tokenwire.plugins.engines.cuda.settings import CudaSettings
+from tokenwire.plugins.engines.cuda.settings import CudaSettings, Slo
 
 pytestmark = pytest.mark.torch
 
@@ -32,7 +32,13 @@ BASE = {
     "grammar": "none",
     "overlap": False,
 }
-WIDE = {"parallel_strategy": "DEP_8", "domain": 4, "slow_link_gb_s": 1e-3}
+WIDE = {
+    "parallel_strategy": "DEP_8",
+    "domain": 4,
+    "slow_link_gb_s": 1e-6,
+    # Why: a promise that even a busy machine's links keep.
+    "slo": Slo(user_tokens_per_s=0.01),
+}
 
 
 @pytest.fixture(scope="module")

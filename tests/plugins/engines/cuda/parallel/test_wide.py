@@ -67,7 +67,7 @@ def measured(mesh: Mesh, *asked: tuple[int, float | None]) -> list[Links]:
 
 
 def test_links_of_four_ranks() -> None:
-    every = run_ranks("DEP_4", measured, (2, None), (2, 2e6), (1, None), (4, None))
+    every = run_ranks("DEP_4", measured, (2, None), (2, 1e5), (1, None), (4, None))
     assert every.count(every[0]) == 4, "all ranks measure the same"
     two, slow, four, one = every[0]
     assert min(two.within, two.across, two.latency) > 0
@@ -76,7 +76,7 @@ def test_links_of_four_ranks() -> None:
     assert first["within"].sent == 4096, "a row to the one other of its domain"
     assert first["across"].sent == 2 * 4096
     assert not two.pairs, "two domains are one pair"
-    assert slow.across < 2e6
+    assert slow.across < 1e5
     pairs = {(a, b) for a in range(4) for b in range(a + 1, 4)}
     assert {(each.first, each.second) for each in four.pairs} <= pairs
     assert four.slowest in four.pairs
@@ -102,7 +102,10 @@ def test_v3_over_a_slow_network_is_refused_and_the_mixed_layout_named() -> None:
     assert found.reason.startswith(
         "DEP_64 reaches beyond its domains of 8 and is held back: its exchange over 12.5 GB/s caps"
     )
-    assert "Set parallel_strategy TP_2 x DEP_4 and instance_count times 8; or" in found.reason
+    assert (
+        "Set parallel_strategy TP_2 x DEP_4 and instance_count times 8, or wide_ep to fallback"
+        in found.reason
+    )
     assert "an h200's" not in found.reason
 
 
@@ -115,11 +118,16 @@ def test_the_slowest_pair_is_named() -> None:
     assert "the slowest are domains 0 and 2, 1 GB/s" in judge(V3, Layout(1, 24), odd).reason
 
 
-@pytest.mark.parametrize("policy", ["warn", "fallback"])
-def test_other_policies_say_the_same(policy) -> None:
-    refused = judge(V3, Layout(1, 64), links(12.5e9))
-    found = judge(V3, Layout(1, 64), links(12.5e9), policy)
-    assert found == replace(refused, action=policy)
+def test_other_policies_give_the_same_reason() -> None:
+    refused, warned, fallen = (
+        judge(V3, Layout(1, 64), links(12.5e9), policy, kv_dtype="fp8")
+        for policy in ("refuse", "warn", "fallback")
+    )
+    assert (warned.action, fallen.action) == ("warn", "fallback")
+    assert refused.instead == warned.instead == fallen.instead
+    assert fallen.reason.endswith("(links measured: NCCL; computing reckoned as an h200's)")
+    assert warned.reason.startswith(f"{fallen.reason}. Set parallel_strategy TP_2 x DEP_4")
+    assert refused.reason == f"{warned.reason}, or set wide_ep to warn to start it all the same"
 
 
 def test_what_does_not_share_the_devices_evenly_is_no_fallback() -> None:
@@ -127,7 +135,7 @@ def test_what_does_not_share_the_devices_evenly_is_no_fallback() -> None:
     shape = shape_of(replace(TINY, mixture=replace(TINY.mixture, experts=24)))
     found = judge(shape, Layout(1, 12), links(1e6, ranks=12), "fallback")
     assert (found.action, found.instead) == ("refuse", None)
-    assert found.reason.endswith("Set wide_ep to warn to start it all the same")
+    assert "No other layout shares its devices evenly" in found.reason
 
 
 def test_several_machines_do_not_fall_back_together() -> None:
@@ -195,7 +203,9 @@ def test_a_config_of_mla() -> None:
 
 # --- decided at start ----------------------------------------------------------------------------
 
-SLOW = {"domain": 4, "slow_link_gb_s": 1e-3}
+PATIENT = Slo(user_tokens_per_s=0.01)
+"""A promise that even a busy machine's links keep."""
+SLOW = {"domain": 4, "slow_link_gb_s": 1e-6, "slo": PATIENT}
 
 
 def decided(mesh: Mesh, *chosen: CudaSettings) -> list[Instead | str | None]:
@@ -219,7 +229,7 @@ def test_a_slow_link_at_start() -> None:
         CudaSettings(**SLOW),
         CudaSettings(wide_ep="fallback", **SLOW),
         CudaSettings(wide_ep="warn", **SLOW),
-        CudaSettings(slo=Slo(user_tokens_per_s=1e9), **SLOW),
+        CudaSettings(**(SLOW | {"slo": Slo(user_tokens_per_s=1e9)})),
         CudaSettings(domain=8, slow_link_gb_s=1e-9),
     )
     refused, fell_back, warned, promised, near = every[0]
