@@ -105,8 +105,11 @@ def _groups(every: list[list[int]], rank: int, is_cuda: bool) -> tuple[Group, Ho
         if len(ranks) == 1:
             made: tuple[Any, Any] = None, None
         else:
-            host = dist.new_group(ranks, backend="gloo", timeout=timedelta(seconds=JOIN_S))
-            made = (dist.new_group(ranks, backend="nccl") if is_cuda else host), host
+            # Why two, be both of gloo: tensors go in the thread of the device's stream, the host's
+            # facts in the loop's, and calls of two threads have no common order.
+            wait = timedelta(seconds=JOIN_S)
+            device = dist.new_group(ranks, backend="nccl" if is_cuda else "gloo", timeout=wait)
+            made = device, dist.new_group(ranks, backend="gloo", timeout=wait)
         if rank in ranks:
             size, index = len(ranks), ranks.index(rank)
             found = Group(size, index, made[0]), HostGroup(size, index, made[1])

@@ -51,8 +51,6 @@ class Vote(Struct, frozen=True):
     running: int = 0
     """Sequences that decode."""
     waiting: int = 0
-    staged: int = 0
-    """Exchanges of experts whose weights have all come."""
     is_stopping: bool = False
 
     def numbers(self) -> tuple[int, ...]:
@@ -102,8 +100,6 @@ class Agreement(Struct, frozen=True):
     """The wave is over: sleep until there is word from outside."""
     stops: bool = False
     """All leave together, now."""
-    staged: int = 0
-    """Exchanges of experts that are whole everywhere."""
 
 
 def agree(votes: Sequence[Vote], rules: Rules, waited: int = 0) -> Agreement:
@@ -124,7 +120,6 @@ def agree(votes: Sequence[Vote], rules: Rules, waited: int = 0) -> Agreement:
         is_over=not (stops or goes or any(vote.is_busy for vote in votes))
         and len({vote.seen for vote in votes}) == 1,
         stops=stops,
-        staged=min(vote.staged for vote in votes),
     )
 
 

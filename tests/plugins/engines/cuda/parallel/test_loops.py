@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import cache
 from typing import Any
 
@@ -10,11 +9,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.plugins.engines.cuda.driving import engine, job, run  # noqa: E402
-from tests.plugins.engines.cuda.parallel.loops import Seen, serve_part  # noqa: E402
-from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
-from tests.plugins.engines.cuda.test_matrix import MODELS, jobs  # noqa: E402
-from tokenwire.core.tokens import FinishKind, TokenJob  # noqa: E402
+from tests.plugins.engines.cuda.driving import engine, run
+from tests.plugins.engines.cuda.parallel.loops import Seen, serve_part
+from tests.plugins.engines.cuda.parallel.ranks import run_ranks
+from tests.plugins.engines.cuda.test_matrix import MODELS, jobs
 
 pytestmark = pytest.mark.torch
 

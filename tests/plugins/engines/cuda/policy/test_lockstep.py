@@ -36,7 +36,6 @@ votes = st.builds(
     has_prefill=st.booleans(),
     running=st.integers(0, 4),
     waiting=st.integers(0, 4),
-    staged=st.integers(0, 3),
     is_stopping=st.booleans(),
 )
 
@@ -47,7 +46,7 @@ def test_a_vote_travels_as_numbers(vote: Vote) -> None:
 
 
 def test_another_versions_vote_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted 11 numbers, got 3"):
+    with pytest.raises(ValueError, match="wanted 10 numbers, got 3"):
         Vote.of([1, 2, 3])
 
 
@@ -98,10 +97,6 @@ def test_one_that_stops_stops_all_before_another_pass() -> None:
     agreed = agree([DECODES, replace(IDLE, is_stopping=True)], RULES)
     assert agreed.stops
     assert not agreed.goes
-
-
-def test_an_exchange_of_experts_is_whole_when_it_is_whole_everywhere() -> None:
-    assert agree([replace(IDLE, staged=4), replace(DECODES, staged=2)], RULES).staged == 2
 
 
 @pytest.mark.parametrize(
