@@ -45,7 +45,7 @@ class HeldBlocks:
 
     def prefix(self, part: int, hashes: Iterable[bytes]) -> int:
         """How many of a chain's blocks the part holds, from its first on."""
-        held, found = self._parts.get(part, frozenset()), 0
+        held, found = self._parts.get(part, set[bytes]()), 0
         for each in hashes:
             if each not in held:
                 break

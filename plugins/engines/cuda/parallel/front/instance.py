@@ -82,6 +82,7 @@ class Hub(Protocol):
 
     def misfit(self, cards: Sequence[EngineCard]) -> str:
         """Why these cannot serve what the front has promised; "": they can."""
+        ...
 
 
 @final

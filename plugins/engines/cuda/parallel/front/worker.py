@@ -90,7 +90,11 @@ class GroupWorker(Worker):
     def events(self) -> AsyncIterator[KvEvent]:
         groups = self._groups
         groups.post(groups.listen)
-        return groups.feed.read(lambda: groups.post(groups.feed.pump))
+
+        def wake() -> None:
+            groups.post(groups.feed.pump)
+
+        return groups.feed.read(wake)
 
     def join(self, timeout_s: float) -> bool:
         """After `stop`: wait for the end of all processes; whether it came."""

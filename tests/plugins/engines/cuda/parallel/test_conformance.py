@@ -15,7 +15,7 @@ WAYS = {
     "a small cap": ({"credit_cap": 4, "context_length": 512}, {"parts": 2}, {}),
 }
 SLOW = 30.0
-"""Milliseconds a token, where steps are counted until something crosses two threads and a socket."""
+"""Milliseconds a token, where steps are counted until a word crosses two threads and a socket."""
 
 
 @pytest.mark.parametrize("way", WAYS)
