@@ -71,6 +71,11 @@ class Stack:
             for suffix in suffixes
         )
 
+    def slot_tensors(self, slot: int) -> list[Tensor]:
+        """All of one expert's memory, which is what another's is too: it can be copied there."""
+        every = (self.weight, self.scales, self.bias)
+        return [tensor[slot] for tensor in every if tensor is not None]
+
     def settle(self) -> None:
         """As Linear's: once at most, when the weights are filled."""
         if self.scales is None and self.takes == "contiguous":
@@ -115,6 +120,10 @@ class Experts:
         )  # fmt: skip
         self.takes = takes
         self.activate = gate_of_config(site.config, site.ops)
+
+    def slot_tensors(self, slot: int) -> list[Tensor]:
+        """As Stack's."""
+        return [*self.gate_up.slot_tensors(slot), *self.down.slot_tensors(slot)]
 
     def settle(self) -> None:
         self.gate_up.settle()

@@ -76,6 +76,7 @@ def _run_share(order: Order, settings: CudaSettings, line: Line) -> None:
     """Of a model that lies over several ranks."""
     import torch
 
+    from tokenwire.plugins.engines.cuda.balance.balancing import balance_of
     from tokenwire.plugins.engines.cuda.build import assemble, load_here, weights_of
     from tokenwire.plugins.engines.cuda.laid import lay_out
     from tokenwire.plugins.engines.cuda.load import load_config
@@ -92,15 +93,26 @@ def _run_share(order: Order, settings: CudaSettings, line: Line) -> None:
     mesh = join(settings.layout, device)
     decide(mesh, load_config(weights_of(settings, services)), settings, device)
     loaded, found = load_here(settings, services, mesh=mesh, told=line.progress)
+    balance = balance_of(loaded.model, mesh, settings)
+    between = None if balance is None else balance.boundary
     if mesh.is_leader:
-        built = assemble(settings, services, loaded, found, revision=order.revision, mesh=mesh)
+        built = assemble(
+            settings,
+            services,
+            loaded,
+            found,
+            revision=order.revision,
+            mesh=mesh,
+            between=between,
+            figures=None if balance is None else balance.figures,
+        )
         worker = built.worker
         assert isinstance(worker, CudaWorker)
         serve(line, worker, built.card, built.slots, part=mesh.part, on_wave=worker.wake)
         # Why: the others wait for its last word.
         worker.join(GRACE_S)
     else:
-        follower = follower_of(mesh, lay_out(settings, loaded, found, mesh))
+        follower = follower_of(mesh, lay_out(settings, loaded, found, mesh, between))
         line.send(Hello())
         follower.run()
     leave()

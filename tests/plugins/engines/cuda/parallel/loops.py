@@ -20,7 +20,7 @@ from tokenwire.plugins.engines.cuda.passes import Passes
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.worker import CudaWorker
 
-__all__ = ("Seen", "serve_part")
+__all__ = ("BASE", "Seen", "serve_part", "serve_worker")
 
 Stage = Sequence[Sequence[TokenJob]]
 """Jobs of each part."""
@@ -55,13 +55,14 @@ def serve_part(
     assert isinstance(worker, CudaWorker)
     if change is not None:
         change(mesh, worker._runner.passes)
-    answers = _serve(worker, mesh, stages, aborts or {}, lambda: signal.all_gather(torch.zeros(1)))
+    answers = serve_worker(
+        worker, mesh, stages, aborts or {}, lambda: signal.all_gather(torch.zeros(1))
+    )
     return {
-        "answers": {key: (answer.ids, answer.finish) for key, answer in answers.items()},
+        "answers": answers,
         "passes": count.passes,
-        "preemptions": worker._scheduler.status().preemptions,
+        "status": worker._scheduler.status(),
         "card": built.card,
-        "broken": worker._broken,
     }
 
 
@@ -73,7 +74,7 @@ class Counted:
         self.passes += 1
 
 
-def _serve(
+def serve_worker(
     worker: CudaWorker,
     mesh: Mesh,
     stages: Sequence[Stage],
@@ -100,6 +101,10 @@ def _serve(
     worker.stop()
     worker.join(30)
     assert not worker._thread.is_alive()
+    assert not worker._broken
+    status = worker._scheduler.status()
+    assert status.blocks_free + status.blocks_evictable == status.blocks_total
+    assert worker._runner.rows.used == worker._steps.flying == 0
     return found
 
 
