@@ -6,6 +6,7 @@ a tenth of a second. A rank that raises fails the test with its text; one that h
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import pickle
 import tempfile
@@ -50,7 +51,9 @@ def run_ranks(
         for rank in range(shape.gpus):
             ours, theirs = context.Pipe(duplex=False)
             process = context.Process(
-                target=_main, args=(theirs, store, layout, rank, function, args), daemon=True
+                target=_main,
+                args=(theirs, store, layout, rank, timeout_s, function, args),
+                daemon=True,
             )
             process.start()
             theirs.close()
@@ -89,7 +92,13 @@ def _collect(pipes: list[Connection], timeout_s: float) -> list[Any]:
 
 
 def _main(
-    pipe: Connection, store: str, layout: str, rank: int, function: Callable[..., Any], args: Any
+    pipe: Connection,
+    store: str,
+    layout: str,
+    rank: int,
+    timeout_s: float,
+    function: Callable[..., Any],
+    args: Any,
 ) -> None:
     import torch
     import torch.distributed as dist
@@ -98,6 +107,8 @@ def _main(
 
     torch.set_num_threads(1)
     shape = Layout.named(layout)
+    # Why: a rank that hangs is ended from outside, and this is its one chance to say where.
+    faulthandler.dump_traceback_later(timeout_s * 0.95)
     try:
         dist.init_process_group(
             "gloo",
@@ -114,3 +125,4 @@ def _main(
     if sent and pickle.loads(sent)[0]:
         dist.barrier()
         leave()
+    faulthandler.cancel_dump_traceback_later()
