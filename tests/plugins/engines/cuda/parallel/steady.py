@@ -4,25 +4,44 @@ it."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
 from tests.plugins.engines.cuda.models.paged import Paged
+from tests.plugins.engines.cuda.parallel import shared_networks
 from tokenwire.kernels.op import Signature
 from tokenwire.kernels.ops import Ops
 from tokenwire.plugins.engines.cuda.load import load
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
 
-__all__ = ("logits_cut_up", "sums")
+__all__ = ("logits_cut_up", "serve_steady", "steady_ops", "sums")
 
 LENGTH = 29
 
 
+def steady_ops() -> Ops:
+    torch.set_num_threads(1)
+    return Ops.choose(Signature(head_dim=8), objective="determinism", environ={})
+
+
+def serve_steady(
+    mesh: Mesh, path: str, prompts: Sequence[Sequence[int]], redundant: int
+) -> shared_networks.Sequences:
+    """As `serve`, by kernels that no company changes."""
+    with (
+        patch.object(shared_networks, "reference_ops", steady_ops),
+        patch.object(shared_networks, "load", partial(load, is_steady=True)),
+    ):
+        return shared_networks.serve(mesh, path, prompts, "auto", redundant)
+
+
 def logits_cut_up(mesh: Mesh, path: str) -> list[torch.Tensor]:
     """A sequence's logits: in one step, then in pieces among others, a few times."""
-    torch.set_num_threads(1)
-    ops = Ops.choose(Signature(head_dim=8), objective="determinism", environ={})
+    ops = steady_ops()
     model = load(
         Path(path), device="cpu", dtype=torch.float32, ops=ops, mesh=mesh, is_steady=True
     ).model

@@ -12,9 +12,14 @@ pytest.importorskip("transformers")
 from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
 from tests.plugins.engines.cuda.models.test_gpt_oss import make  # noqa: E402
 from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
-from tests.plugins.engines.cuda.parallel.steady import logits_cut_up, sums  # noqa: E402
+from tests.plugins.engines.cuda.parallel.steady import (  # noqa: E402
+    logits_cut_up,
+    serve_steady,
+    sums,
+)
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.panels import plain_reason  # noqa: E402
+from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -53,6 +58,25 @@ def test_sliced_sinks_and_biases_are_those_of_the_whole(tmp_path) -> None:
     with torch.no_grad():
         wanted = network(torch.tensor([ids])).logits[0]
     torch.testing.assert_close(found[0][0], wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("redundant", [-1, 3])
+def test_shared_experts_give_the_bits_of_one_rank_that_serves_a_prompt_alone(
+    redundant: int, tmp_path
+) -> None:
+    """Three parts of different prompts, blank steps among them, replicas or none."""
+    tiny(tmp_path, "Qwen3Moe", **MOE)
+    draw = random.Random(1)
+    prompts = [[draw.randrange(3, 90) for _ in range(size)] for size in (9, 2, 17, 5, 1, 12, 7)]
+    alone = [serve_steady(SOLE, str(tmp_path), [prompt], -1)[0] for prompt in prompts]
+    found = run_ranks("DEP_3", serve_steady, str(tmp_path), prompts, redundant)
+    assert {which for each in found for which in each} == set(range(len(prompts)))
+    for each in found:
+        for which, (ids, logits) in each.items():
+            common = min(len(ids), len(alone[which][0]))
+            assert ids[:common] == alone[which][0][:common]
+            rows = len(prompts[which]) + common - 1
+            assert torch.equal(logits[:rows], alone[which][1][:rows])
 
 
 def holds(found) -> None:
