@@ -325,7 +325,7 @@ def choose_ops(
     except ValueError as error:
         raise ConfigError(f"engine cuda: {error}") from error
     if settings.objective == "determinism":
-        want_steady(config, ops, is_cpu=device == "cpu")
+        want_steady(config, ops, settings.dispatcher, is_cpu=device == "cpu")
     return ops
 
 

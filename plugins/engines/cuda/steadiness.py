@@ -21,8 +21,13 @@ MIXTURES = ("moe_", "grouped_", "ep_", "fp8_grouped_")
 REMEDY = "or set objective to latency"
 
 
-def want_steady(config: ModelConfig, ops: Ops, *, is_cpu: bool) -> None:
+def want_steady(config: ModelConfig, ops: Ops, dispatcher: str, *, is_cpu: bool) -> None:
     """Raises ConfigError that names the op and says what would help."""
+    if dispatcher == "deep_ep":
+        raise ConfigError(
+            "engine cuda: objective: determinism: DeepEP's sums hang on what else is sent: set "
+            f"dispatcher to auto, {REMEDY}"
+        )
     if config.mla is not None:
         raise ConfigError(
             f"engine cuda: objective: determinism: attention over latents (MLA, {config.family}) "

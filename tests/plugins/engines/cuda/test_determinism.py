@@ -197,4 +197,6 @@ def test_what_a_kernel_cannot_keep_is_refused_in_words(monkeypatch) -> None:
     monkeypatch.setattr(panels, "compiler_reason", lambda source: "no C++ compiler is here")
     ops = Ops.choose(Signature(head_dim=8), objective="determinism", environ={})
     with pytest.raises(ConfigError, match=r"matmul by .*cpu_native: no C.. compiler is here"):
-        want_steady(config, ops, is_cpu=True)
+        want_steady(config, ops, "auto", is_cpu=True)
+    with pytest.raises(ConfigError, match="DeepEP's sums hang on what else is sent"):
+        want_steady(config, ops, "deep_ep", is_cpu=True)
