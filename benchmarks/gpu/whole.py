@@ -15,12 +15,18 @@ from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import JobSampling, JobStopping, TokenJob
+from tokenwire.core.tokens import (
+    JobSampling,
+    JobStopping,
+    LogprobSettings,
+    TokenDelta,
+    TokenJob,
+)
 from tokenwire.kernels.bench import roofline
 from tokenwire.plugins.engines.cuda.build import assemble, choose_ops
 from tokenwire.plugins.engines.cuda.load import Loaded, load
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
-from tokenwire.plugins.engines.cuda.models.config import ModelConfig, Rope
+from tokenwire.plugins.engines.cuda.models.config import Mixture, ModelConfig, Rope
 from tokenwire.plugins.engines.cuda.preflight import look
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.sizes import kv_token_bytes, shape
@@ -45,6 +51,7 @@ TINY = ModelConfig(
     qk_norm=True,
     dtype="float32",
 )
+EXPERTS = Mixture(8, 2, 48, (0, 1))
 QWEN3_06B = replace(
     TINY,
     hidden=1024,
@@ -91,18 +98,38 @@ def graphs(device: str, small: bool) -> dict[str, Any]:
 
 
 def invariance(device: str, small: bool) -> dict[str, Any]:
-    """A request's ids alone, and among others of other lengths, with deterministic kernels."""
+    """A request's ids and log probabilities alone, and among others of other lengths, whole and in
+    chunks, with deterministic kernels; dense, and with experts."""
     mine = TokenJob(
         job="mine",
         model="m",
         prompt=TokenIds(range(3, 80)),
         sampling=JobSampling(temperature=0.8, seed=5),
         stopping=JobStopping(max_tokens=24 if small else 64, ignore_eos=True),
+        logprobs=LogprobSettings(top=2),
     )
     others = _jobs(5 if small else 47, 50, 24 if small else 64, TINY.vocab_size)
-    alone = _answers(_tiny(device, objective="determinism"), [mine])["mine"]
-    among = _answers(_tiny(device, objective="determinism"), [*others, mine])["mine"]
-    return {"broken": [] if alone == among else [_differ("a batch", alone, among)]}
+    ways: dict[str, dict[str, Any]] = {"a batch": {}, "a batch in chunks": {"chunk": 16}}
+    broken = []
+    for name, config in {"dense": TINY, "experts": replace(TINY, mixture=EXPERTS)}.items():
+        alone, bits = _told(device, config, [mine])
+        for way, options in ways.items():
+            among, others_bits = _told(device, config, [*others, mine], **options)
+            if alone != among:
+                broken.append(_differ(f"{name}, {way}", alone, among))
+            elif bits != others_bits:
+                broken.append(f"{name}, {way}: the same ids, and other log probabilities")
+    return {"broken": broken}
+
+
+def _told(
+    device: str, config: ModelConfig, jobs: list[TokenJob], chunk: int = 0
+) -> tuple[list[int], list[float]]:
+    """Of the last job."""
+    engine = _tiny(device, config, objective="determinism", long_prefill_tokens=chunk)
+    deltas = [delta for delta in _deltas(engine, jobs) if delta.job == jobs[-1].job]
+    numbers = [each.logprob for delta in deltas for each in delta.logprobs]
+    return [id for delta in deltas for id in delta.ids], numbers
 
 
 def speeds(device: str, small: bool, folder: Path | None) -> dict[str, Any]:
@@ -159,9 +186,9 @@ def _speed(name: str, loaded: Loaded, batch: int, bandwidth: float, small: bool)
     return row
 
 
-def _tiny(device: str, **settings: Any) -> Engine:
+def _tiny(device: str, config: ModelConfig = TINY, **settings: Any) -> Engine:
     dtype = "float32" if device == "cpu" else "bfloat16"
-    return _engine(_random(replace(TINY, dtype=dtype), device, **settings), **settings)
+    return _engine(_random(replace(config, dtype=dtype), device, **settings), **settings)
 
 
 def _random(config: ModelConfig, device: str, **settings: Any) -> Loaded:
@@ -205,14 +232,20 @@ def _jobs(count: int, given: int, made: int, vocabulary: int) -> list[TokenJob]:
 
 def _answers(engine: Engine, jobs: list[TokenJob]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {job.job: [] for job in jobs}
+    for delta in _deltas(engine, jobs):
+        found[delta.job] += delta.ids
+    return found
+
+
+def _deltas(engine: Engine, jobs: list[TokenJob]) -> list[TokenDelta]:
+    found: list[TokenDelta] = []
 
     async def go() -> None:
         left = len(jobs)
         engine.submit(jobs)
         async for batch in engine.batches():
-            for delta in batch:
-                found[delta.job] += delta.ids
-                left -= delta.finish is not None
+            found.extend(batch)
+            left -= sum(delta.finish is not None for delta in batch)
             if not left:
                 break
         await engine.drain(0)
