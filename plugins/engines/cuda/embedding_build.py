@@ -52,6 +52,11 @@ def build_embedding(
     revision: str,
 ) -> Built:
     """Raises ConfigError as `build` does."""
+    if settings.objective == "determinism":
+        raise ConfigError(
+            "engine cuda: objective: determinism: wanted task: generate, got task: embed, whose "
+            "texts are packed with others: set objective to latency"
+        )
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)
     dtype = torch.float32 if device == "cpu" else None

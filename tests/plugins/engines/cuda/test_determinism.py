@@ -183,6 +183,8 @@ def test_what_a_kernel_cannot_keep_is_refused_in_words(monkeypatch) -> None:
         engine(MODELS["llama"](), dtype="float16", **STEADY)
     with pytest.raises(ConfigError, match=r"determinism: attention over latents \(MLA, deepseek"):
         engine(MODELS["deepseek_v3"](), **STEADY)
+    with pytest.raises(ConfigError, match="wanted task: generate, got task: embed"):
+        engine(MODELS["llama"](), task="embed", **STEADY)
     config = parse_config(
         {
             "architectures": ["LlamaForCausalLM"],
