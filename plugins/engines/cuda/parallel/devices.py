@@ -25,7 +25,7 @@ def visible_devices(instance: int, ranks: int, found: int, visible: str | None) 
     first, end = instance * ranks, (instance + 1) * ranks
     if end > found:
         raise ConfigError(
-            f"engine cuda: group {instance} wants GPUs {first} to {end - 1}, and {found} are seen: "
+            f"engine cuda: GPUs {first} to {end - 1} are wanted, and {found} are seen: "
             "lower instance_count, take a smaller parallel_strategy, or set device to cpu"
         )
     names = [str(index) for index in range(found)]

@@ -2,29 +2,26 @@
 
 A rank that is lost takes the group with it: its jobs end at once, and say which rank and why. All
 of this runs on the front's own loop. Knows no other group.
+Argues its length: each state's answer to each thing that can happen stands here, and nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias, final
+from typing import Final, final
 
 from msgspec.structs import replace
 
 from tokenwire.core.tokens import (
     Control,
-    EngineCard,
     Finish,
     FinishCause,
     FinishKind,
-    KvEvent,
-    TokenDelta,
     TokenJob,
 )
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
@@ -44,15 +41,16 @@ from tokenwire.plugins.engines.cuda.parallel.frames import (
     Wake,
 )
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch, Launched
+from tokenwire.plugins.engines.cuda.parallel.front.news import News, State
 from tokenwire.plugins.engines.cuda.parallel.front.part import Part
+from tokenwire.plugins.engines.cuda.parallel.front.waits import Backoff, Timer
 from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
+from tokenwire.plugins.engines.cuda.parallel.front.words import Words
 from tokenwire.plugins.engines.cuda.parallel.order import Order, write_order
 
-__all__ = ("Hub", "Instance", "State")
+__all__ = ("Instance",)
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
-
-State: TypeAlias = Literal["starting", "ready", "down", "ended"]
 
 LAST_WORD_S: Final = 3.0
 """How long the front waits for the launcher's word on why a connection ended: it takes a tenth of
@@ -63,31 +61,12 @@ STOP_S: Final = 25.0
 LEAVE_S: Final = 2.0
 """How long followers may take to end after their leaders."""
 UNREAD_S: Final = 0.2
-LONGEST_WAIT_S: Final = 60.0
-"""Between two starts at most; and how long a group must have served for waits to begin anew."""
-
-
-class Hub(Protocol):
-    """Where a group's news go."""
-
-    def deltas(self, batch: tuple[TokenDelta, ...]) -> None: ...
-
-    def events(self, part: Part, events: Sequence[KvEvent]) -> None: ...
-
-    def left(self, part: Part) -> None:
-        """It is gone."""
-
-    def moved(self, instance: Instance) -> None:
-        """Its state or its progress is another."""
-
-    def misfit(self, cards: Sequence[EngineCard]) -> str:
-        """Why these cannot serve what the front has promised; "": they can."""
-        ...
+"""How long what a rank said last may take to be read."""
 
 
 @final
 class Instance:
-    def __init__(self, order: Order, ranks: int, launch: Launch, folder: Path, hub: Hub) -> None:
+    def __init__(self, order: Order, ranks: int, launch: Launch, folder: Path, news: News) -> None:
         """`ranks`: how many there are on all machines. `order`: without token and failure file."""
         self.index = order.instance
         self.ranks = ranks
@@ -105,7 +84,7 @@ class Instance:
         self._order = order
         self._launch = launch
         self._folder = folder
-        self._hub = hub
+        self._news = news
         self._loop = asyncio.get_running_loop()
         self._launched: Launched | None = None
         self._wires: dict[int, Wire] = {}
@@ -114,9 +93,14 @@ class Instance:
         self._word = ""
         """Why it fails, said by a rank."""
         self._token = ""
-        self._timer: asyncio.TimerHandle | None = None
-        self._wait_s = 1.0
-        self._ready_at = 0.0
+        self._timer = Timer(self._loop)
+        self._backoff = Backoff()
+        self._words = Words(
+            self.index,
+            ranks,
+            folder / f"failure-{self.index}",
+            is_only=order.settings.instance_count == 1,
+        )
         self._is_stopping = False
 
     # --- its life ----------------------------------------------------------------------------
@@ -128,12 +112,12 @@ class Instance:
         self._wave, self._word, self.progress = 0, "", {}
         self._token = secrets.token_hex(32)
         path = self._folder / f"order-{self.index}"
-        self._failure.unlink(missing_ok=True)
+        self._words.failure.unlink(missing_ok=True)
         order = self._order
         if self.restarts:
             # Why: it was judged when the server started, and has served since.
             order = replace(order, settings=replace(order.settings, wide_ep="warn"))
-        write_order(replace(order, token=self._token, failure=str(self._failure)), path)
+        write_order(replace(order, token=self._token, failure=str(self._words.failure)), path)
         loop, number = self._loop, self.starts
 
         def exited(code: int) -> None:
@@ -147,7 +131,7 @@ class Instance:
         except OSError as error:
             self._fail(f"group {self.index}: its launcher cannot be started: {error}")
             return
-        self._hub.moved(self)
+        self._news.moved(self)
 
     def stop(self) -> None:
         """For good: what runs is aborted."""
@@ -157,7 +141,7 @@ class Instance:
         if self.state == "ready":
             for part in self.parts:
                 part.wire.send(Stop())
-            self._set_timer(STOP_S, self._end)
+            self._timer.set(STOP_S, self._end)
         elif self._launched is not None:
             self._end()
         else:
@@ -190,7 +174,7 @@ class Instance:
             case Deltas():
                 part = self._part_of(wire)
                 if part is not None and (batch := part.took(frame.batch)):
-                    self._hub.deltas(batch)
+                    self._news.deltas(batch)
             case Figures():
                 part = self._part_of(wire)
                 if part is not None:
@@ -199,11 +183,11 @@ class Instance:
             case Events():
                 part = self._part_of(wire)
                 if part is not None:
-                    self._hub.events(part, frame.events)
+                    self._news.events(part, frame.events)
             case Progress():
                 self.progress[wire.rank] = frame.done, frame.total
                 self._hush()
-                self._hub.moved(self)
+                self._news.moved(self)
             case Hello():
                 self._hellos[wire.rank] = frame
                 self._hush()
@@ -211,7 +195,7 @@ class Instance:
             case Failed():
                 # Why not where one is gone: the others fail because of that.
                 if not self._word:
-                    self._fail(f"{self._who(wire.rank)}: {frame.text}")
+                    self._fail(self._words.said(wire.rank, frame.text))
             case Instead():
                 self.fallen = FellBack(frame)
                 self._fail(f"{frame.layout} shall start instead")
@@ -224,10 +208,10 @@ class Instance:
         if self._is_stopping:
             del self._wires[wire.rank]
             if not any(part.wire.rank in self._wires for part in self.parts):
-                self._set_timer(LEAVE_S, self._end)
+                self._timer.set(LEAVE_S, self._end)
             return
         if not self._word:
-            self._word = f"{self._who(wire.rank)} is gone: its connection closed"
+            self._word = self._words.gone(wire.rank)
             here = self.ranks // self._order.settings.nodes
             # Why not at once: the launcher knows the signal, and says it a moment later. Of another
             # machine's ranks the one here knows nothing.
@@ -243,7 +227,7 @@ class Instance:
             if other is not part:
                 other.wire.send(Wake(self._wave))
         if late:
-            self._hub.deltas(tuple(late))
+            self._news.deltas(tuple(late))
 
     def control(self, part: Part, frames: Sequence[Control]) -> None:
         part.wire.send(Controls(tuple(frames)))
@@ -254,16 +238,8 @@ class Instance:
 
     # --- inside ------------------------------------------------------------------------------
 
-    @property
-    def _failure(self) -> Path:
-        return self._folder / f"failure-{self.index}"
-
     def _part_of(self, wire: Wire) -> Part | None:
         return next((part for part in self.parts if part.wire is wire), None)
-
-    def _who(self, rank: int) -> str:
-        is_one = self._order.settings.instance_count == 1
-        return f"rank {rank} of {self.ranks}" + ("" if is_one else f" of group {self.index}")
 
     def _welcome(self) -> None:
         """All are ready, once all have said so."""
@@ -274,15 +250,15 @@ class Instance:
             if hello.part is not None and hello.card is not None:
                 key = self.index * self.ranks + hello.part
                 parts.append(Part(key, self._wires[rank], hello, hello.card))
-        misfit = self._hub.misfit([part.card for part in parts])
+        misfit = self._news.misfit([part.card for part in parts])
         if misfit:
             self._fail(misfit)
             return
         self.parts = sorted(parts, key=lambda part: part.key)
         self.state, self.reason = "ready", ""
-        self._ready_at = self._loop.time()
-        self._clear_timer()
-        self._hub.moved(self)
+        self._backoff.ready(self._loop.time())
+        self._timer.clear()
+        self._news.moved(self)
 
     def _exited(self, number: int, code: int) -> None:
         """All processes of a start have ended."""
@@ -296,7 +272,8 @@ class Instance:
             self._again()
         else:
             # Why not at once: what a rank said last may not have been read yet.
-            self._set_timer(UNREAD_S, lambda: self._fail(self._last_word(code)))
+            word = self._words.died() or self._word or self._words.ended(code)
+            self._timer.set(UNREAD_S, lambda: self._fail(word))
 
     def _fail(self, sentence: str) -> None:
         """End it as a whole, and everything that it ran."""
@@ -305,9 +282,10 @@ class Instance:
         if not self._is_stopping and self.fallen is None:
             LOG.error("%s", sentence)
         self.state, self.reason = "down", sentence
-        self._clear_timer()
+        self._backoff.fail(self._loop.time())
+        self._timer.clear()
         self._drop(Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=sentence))
-        self._hub.moved(self)
+        self._news.moved(self)
         if self._launched is not None:
             self._launched.end()
         else:
@@ -320,23 +298,20 @@ class Instance:
         parts, self.parts = self.parts, []
         for part in parts:
             if deltas := part.jobs.end_all(finish):
-                self._hub.deltas(tuple(deltas))
-            self._hub.left(part)
+                self._news.deltas(tuple(deltas))
+            self._news.left(part)
 
     def _again(self) -> None:
         """Start again, later each time, unless it has served for a while."""
         if not self.restarts or self._is_stopping:
             return
-        if self._ready_at and self._loop.time() - self._ready_at >= LONGEST_WAIT_S:
-            self._wait_s = 1.0
-        self._ready_at = 0.0
-        LOG.warning("group %d starts again in %g s", self.index, self._wait_s)
-        self._set_timer(self._wait_s, self.start)
-        self._wait_s = min(2 * self._wait_s, LONGEST_WAIT_S)
+        wait_s = self._backoff.take()
+        LOG.warning("group %d starts again in %g s", self.index, wait_s)
+        self._timer.set(wait_s, self.start)
 
     def _end(self) -> None:
         """Stop, without waiting for what ends by itself."""
-        self._clear_timer()
+        self._timer.clear()
         self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
         if self._launched is None:
             self._over()
@@ -344,54 +319,23 @@ class Instance:
             self._launched.end()
 
     def _over(self) -> None:
-        self._clear_timer()
+        self._timer.clear()
         self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
         self.state, self.reason = "ended", "it was shut down"
-        self._hub.moved(self)
-
-    def _last_word(self, code: int) -> str:
-        """The launcher's, or what its exit code says."""
-        try:
-            found = json.loads(self._failure.read_text())
-        except (OSError, ValueError):
-            found = {}
-        if isinstance(rank := found.get("rank"), int):
-            how = found.get("signal") or f"exit code {found.get('code')}"
-            more = f"; {found['message']}" if found.get("message") else ""
-            return f"{self._who(rank)} died: {how}{more}"
-        group = f"group {self.index}"
-        if found.get("message"):
-            return f"{group}: {found['message']}"
-        return self._word or f"{group}: its processes ended with exit code {code}"
+        self._news.moved(self)
 
     def _await_word(self, until: float) -> None:
-        if self._failure.exists() or self._loop.time() >= until:
-            self._fail(self._last_word(0))
+        found = self._words.died()
+        if found is not None or self._loop.time() >= until:
+            self._fail(found or self._word)
         else:
-            self._set_timer(LOOK_S, lambda: self._await_word(until))
+            self._timer.set(LOOK_S, lambda: self._await_word(until))
 
     def _hush(self) -> None:
         """Somebody said something: the silence begins anew."""
         if self.state == "starting" and not self._word:
-            self._set_timer(self._order.settings.start_timeout, self._silent)
+            self._timer.set(self._order.settings.start_timeout, self._silent)
 
     def _silent(self) -> None:
-        left = [str(rank) for rank in range(self.ranks) if rank not in self._hellos]
-        entered = [rank for rank in left if int(rank) in self._wires]
-        where = f" ({', '.join(entered)} had begun)" if entered else " (none of them had begun)"
-        noun = "rank" if len(left) == 1 else "ranks"
-        self._fail(
-            f"group {self.index}: {noun} {', '.join(left)} of {self.ranks} said nothing for "
-            f"{self._order.settings.start_timeout:g} s while starting{where}: look for their last "
-            "lines in the log, or raise start_timeout"
-        )
-
-    def _set_timer(self, seconds: float, then: Callable[[], None]) -> None:
-        """There is one at a time: the last that was set."""
-        self._clear_timer()
-        self._timer = self._loop.call_later(seconds, then)
-
-    def _clear_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        seconds = self._order.settings.start_timeout
+        self._fail(self._words.silent(self._hellos, self._wires, seconds))

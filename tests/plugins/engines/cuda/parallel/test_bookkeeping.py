@@ -40,6 +40,8 @@ from tokenwire.plugins.engines.cuda.parallel.frames import FrameError, Splitter
 from tokenwire.plugins.engines.cuda.parallel.front.cards import joint, lack
 from tokenwire.plugins.engines.cuda.parallel.front.open_jobs import OpenJobs
 from tokenwire.plugins.engines.cuda.parallel.front.totals import Totals
+from tokenwire.plugins.engines.cuda.parallel.front.waits import Backoff
+from tokenwire.plugins.engines.cuda.parallel.front.words import Words
 from tokenwire.plugins.engines.cuda.parallel.launcher import failure_of
 from tokenwire.plugins.engines.cuda.parallel.order import (
     Order,
@@ -140,7 +142,7 @@ def test_each_group_has_the_next_devices() -> None:
     assert visible_devices(0, 2, 4, None) == "0,1"
     assert visible_devices(1, 2, 4, None) == "2,3"
     assert visible_devices(1, 1, 2, "5, 7") == "7"
-    words = "group 1 wants GPUs 2 to 3, and 3 are seen: lower instance_count"
+    words = "GPUs 2 to 3 are wanted, and 3 are seen: lower instance_count"
     with pytest.raises(ConfigError, match=words):
         visible_devices(1, 2, 3, None)
 
@@ -264,3 +266,30 @@ def test_the_servers_side_imports_no_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# --- words and waits -------------------------------------------------------------------------
+
+
+def test_what_failed_is_said_once_and_by_name(tmp_path: Path) -> None:
+    words = Words(1, 4, tmp_path / "failure", is_only=False)
+    assert words.said(2, "engine cuda: no memory") == "rank 2 of 4 of group 1: no memory"
+    assert words.died() is None
+    words.failure.write_text('{"rank": 3, "code": 7, "signal": ""}')
+    assert words.died() == "rank 3 of 4 of group 1 died: exit code 7"
+    words.failure.write_text('{"message": "engine cuda: GPUs 2 to 3 are wanted"}')
+    assert words.died() == "group 1: GPUs 2 to 3 are wanted"
+    assert words.silent({0}, {0, 3}, 60.0).startswith(
+        "group 1: ranks 1, 2, 3 of 4 said nothing for 60 s while starting (3 had begun): look"
+    )
+
+
+def test_a_group_waits_longer_each_time_until_it_has_served_for_a_minute() -> None:
+    backoff = Backoff()
+    assert [backoff.take() for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
+    backoff.ready(100.0)
+    backoff.fail(159.0)
+    assert backoff.take() == 60
+    backoff.ready(200.0)
+    backoff.fail(260.0)
+    assert backoff.take() == 1
