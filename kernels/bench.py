@@ -21,7 +21,7 @@ from tokenwire.kernels.check import on_device
 from tokenwire.kernels.grid import benches
 from tokenwire.kernels.op import REFERENCE, Implementation, Op
 
-__all__ = ("Measurement", "Roofline", "measured", "roofline")
+__all__ = ("Measurement", "Roofline", "compared", "measured", "roofline", "timed")
 
 RUNS = {"cuda": 20, "cpu": 5}
 COPIED = {"cuda": 1 << 30, "cpu": 1 << 26}
@@ -78,12 +78,22 @@ def measured(ops: Sequence[str] = (), *, device: str) -> Iterator[Measurement]:
     limits = roofline(device)
     for op, every in benches(ops):
         for bench in every:
-            if device == "cpu" and bench.flops > MOST_ON_CPU:
-                continue
-            for one in _applying(op, bench, device):
-                arguments = bench.make(torch.device(device))
-                seconds = _timed(one.load(), arguments, dict(bench.keywords), device)
-                yield Measurement(op.name, one.name, bench.name, seconds, limits.seconds(bench))
+            yield from compared(op, bench, limits, device=device)
+
+
+def compared(
+    op: Op, bench: Bench, limits: Roofline, *, device: str, kernels_only: bool = False
+) -> Iterator[Measurement]:
+    """One bench of one op, by each implementation that applies. `kernels_only`: without the
+    reference, where there is another."""
+    if device == "cpu" and bench.flops > MOST_ON_CPU:
+        return
+    applying = _applying(op, bench, device)
+    kernels = [one for one in applying if one.name != REFERENCE]
+    for one in kernels if kernels_only and kernels else applying:
+        arguments = bench.make(torch.device(device))
+        seconds = timed(one.load(), arguments, dict(bench.keywords), device)
+        yield Measurement(op.name, one.name, bench.name, seconds, limits.seconds(bench))
 
 
 def roofline(device: str) -> Roofline:
@@ -91,11 +101,11 @@ def roofline(device: str) -> Roofline:
     source = torch.zeros(COPIED[device], dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     moved = 2 * COPIED[device]
-    bandwidth = moved / _timed(target.copy_, (source,), {}, device)
+    bandwidth = moved / timed(target.copy_, (source,), {}, device)
     if device == "cpu":
         return Roofline(bandwidth)
     square = torch.randn(SIDE, SIDE, device=device, dtype=torch.bfloat16)
-    return Roofline(bandwidth, 2 * SIDE**3 / _timed(torch.matmul, (square, square), {}, device))
+    return Roofline(bandwidth, 2 * SIDE**3 / timed(torch.matmul, (square, square), {}, device))
 
 
 def _applying(op: Op, bench: Bench, device: str) -> list[Implementation]:
@@ -106,7 +116,7 @@ def _applying(op: Op, bench: Bench, device: str) -> list[Implementation]:
     return found or [op.implementation(REFERENCE)]
 
 
-def _timed(
+def timed(
     function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any], device: str
 ) -> float:
     """Median seconds of a run, after one that warms it up."""

@@ -59,7 +59,13 @@ def _quantised(counts: Sequence[int], columns: int, width: int) -> Case:
 
 
 def _masked(
-    counts: Sequence[int], capacity: int, columns: int, width: int, *, quantised: bool
+    counts: Sequence[int],
+    capacity: int,
+    columns: int,
+    width: int,
+    *,
+    quantised: bool,
+    dtype: torch.dtype = torch.float16,
 ) -> Case:
     """Rows past an expert's count hold what would show."""
     experts = len(counts)
@@ -67,24 +73,25 @@ def _masked(
     def make() -> Arguments:
         _, w, scales, offsets = _arguments(counts, columns, width, torch.float32)
         rows = exact_rows(experts * capacity, width, torch.float32)
-        y = noise(experts, capacity, columns, seed=3).to(torch.float16)
+        y = noise(experts, capacity, columns, seed=3).to(dtype)
         past = (torch.arange(capacity)[None] >= torch.tensor(counts)[:, None]).flatten()
         if not quantised:
             x = rows.masked_fill(past[:, None], 6e4).view(experts, capacity, width)
-            return x.half(), w, scales, offsets.diff(), y
+            return x.to(dtype), w, scales, offsets.diff(), y
         q, x_scales = fp8_quant(rows)
         x_scales = x_scales.masked_fill(past[:, None], float("nan"))
         shape = experts, capacity, -1
         return q.view(*shape), w, scales, offsets.diff(), y, x_scales.view(*shape)
 
+    kind = str(dtype).removeprefix("torch.")
     return Case(
-        f"{'quantised' if quantised else 'float16'} masked "
+        f"{f'quantised, {kind}' if quantised else kind} masked "
         f"{'+'.join(map(str, counts))} of {capacity}x{columns}x{width}",
-        Signature(dtype=torch.float16),
+        Signature(dtype=dtype),
         make,
         written=(4,),
         rows=(0, 1, 2, 3, 4, 5)[: 6 if quantised else 5],
-        bound=1e-5,
+        bound=1e-5 if dtype != torch.bfloat16 else None,
     )
 
 
@@ -142,6 +149,10 @@ CASES = {
         _masked((2, 0, 1), 3, 140, 200, quantised=True),
         _masked((0, 70), 70, 128, 256, quantised=True),
         _masked((2, 0, 1), 3, 40, 200, quantised=False),
+        *(
+            _masked((2, 0, 1), 3, 140, 200, quantised=quantised, dtype=torch.bfloat16)
+            for quantised in (True, False)
+        ),
     ),
 }
 BENCHES = {

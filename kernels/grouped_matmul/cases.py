@@ -50,16 +50,22 @@ def _case(
     )
 
 
-def _masked(counts: Sequence[int], capacity: int, columns: int, width: int) -> Case:
-    experts = len(counts)
+def _masked(
+    counts: Sequence[int],
+    capacity: int,
+    columns: int,
+    width: int,
+    dtype: torch.dtype = torch.float32,
+) -> Case:
+    experts, kind = len(counts), str(dtype).removeprefix("torch.")
     return Case(
-        f"float32 masked {'+'.join(map(str, counts))} of {capacity}x{columns}x{width}",
-        Signature(dtype=torch.float32),
+        f"{kind} masked {'+'.join(map(str, counts))} of {capacity}x{columns}x{width}",
+        Signature(dtype=dtype),
         lambda: (
-            noise(experts, capacity, width),
-            noise(experts, columns, width, seed=1) / width**0.5,
+            noise(experts, capacity, width, dtype=dtype),
+            (noise(experts, columns, width, seed=1) / width**0.5).to(dtype),
             torch.tensor(counts, dtype=torch.int32),
-            noise(experts, capacity, columns, seed=2),
+            noise(experts, capacity, columns, dtype=dtype, seed=2),
         ),
         written=(3,),
         rows=(0, 1, 2, 3),
@@ -114,7 +120,7 @@ CASES = {
         _case((200, 1), 130, 64, torch.float16, exact=True),
     ),
     "grouped_matmul_masked": (
-        _masked((3, 0, 5, 1), 6, 40, 48),
+        *(_masked((3, 0, 5, 1), 6, 40, 48, dtype) for dtype in FLOATS),
         _masked((0, 70, 1), 70, 72, 100),
         _masked((0, 0), 3, 16, 20),
     ),

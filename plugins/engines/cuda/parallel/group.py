@@ -1,7 +1,8 @@
 """Collectives among ranks that share work: tensors on the device, small facts on the host.
 
-A group of one does nothing, and needs no torch.distributed. Sums are taken in the order of the
-ranks where that can be had, so that every rank has the same bits. Knows no model and no layout.
+A group of one does nothing, and needs no torch.distributed, unless it is given a group of torch's.
+Sums are taken in the order of the ranks where that can be had, so that every rank has the same
+bits. Knows no model and no layout.
 """
 
 from __future__ import annotations
@@ -32,22 +33,23 @@ class Group:
     def __init__(self, size: int = 1, index: int = 0, process_group: Any = None) -> None:
         self.size, self.index = size, index
         self.process_group = process_group
-        """torch's; None: there is one rank."""
+        """torch's; None: there is one rank, which talks to nobody."""
+        self._is_alone = size == 1 and process_group is None
 
     def all_reduce(self, x: Tensor) -> Tensor:
         """The sum over ranks, in x's own memory; the same bits on every rank."""
-        if self.size > 1:
+        if not self._is_alone:
             dist.all_reduce(x, group=self.process_group)
         return x
 
     def sum_in_order(self, x: Tensor) -> Tensor:
         """As all_reduce, added up in the order of the ranks, in float32: a row's bits do not hang
         on how many rows there are, as they may where a library picks its way by size."""
-        return x if self.size == 1 else reduce_in_order(self.all_gather(x))
+        return x if self._is_alone else reduce_in_order(self.all_gather(x))
 
     def all_gather(self, x: Tensor) -> Tensor:
         """[...] of one shape everywhere -> [size, ...]."""
-        if self.size == 1:
+        if self._is_alone:
             return x.unsqueeze(0)
         found = torch.empty((self.size, *x.shape), dtype=x.dtype, device=x.device)
         gather(_plain(found).view(-1), _plain(x.contiguous()).view(-1), group=self.process_group)
@@ -56,7 +58,7 @@ class Group:
     def reduce_scatter(self, x: Tensor) -> Tensor:
         """[size, ...] -> [...]: the sum over ranks of their x[index], added up in the order of the
         ranks, in float32."""
-        if self.size == 1:
+        if self._is_alone:
             return x.squeeze(0)
         mine = torch.empty_like(x)
         dist.all_to_all_single(mine, x.contiguous(), group=self.process_group)
@@ -67,7 +69,7 @@ class Group:
     ) -> Tensor:
         """Rows x [sum of sent, ...], the first sent[0] for rank 0 and so on -> rows by sender,
         [sum of received, ...]. Neither given: as many for each."""
-        if self.size == 1:
+        if self._is_alone:
             return x
         rows = x.shape[0] if received is None else sum(received)
         found = torch.empty((rows, *x.shape[1:]), dtype=x.dtype, device=x.device)
@@ -82,7 +84,7 @@ class Group:
 
     def broadcast(self, x: Tensor, source: int = 0) -> Tensor:
         """The `source`-th rank's, in x's own memory."""
-        if self.size > 1:
+        if not self._is_alone:
             dist.broadcast(_plain(x), group=self.process_group, group_src=source)
         return x
 
