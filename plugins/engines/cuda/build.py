@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -118,7 +118,7 @@ def load_here(
     ops = choose_ops(settings, config, device, dtype, machine, slices=slices)
     preflight.take_built(settings.kernel_lib, machine)
     captures = has_graphs(settings.graphs, torch.device(device), ops, config)
-    lie = {
+    lie: dict[str, Any] = {
         "mesh": mesh or SOLE,
         "dispatcher": settings.dispatcher,
         "redundant": settings.redundant_experts,

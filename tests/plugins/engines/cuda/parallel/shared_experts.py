@@ -23,10 +23,11 @@ from tokenwire.plugins.engines.cuda.layers.site import DispatcherName, Site
 from tokenwire.plugins.engines.cuda.models.config import Mixture, ModelConfig, Quantisation, Rope
 from tokenwire.plugins.engines.cuda.parallel.deep_ep import DeepEpDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
+from tokenwire.plugins.engines.cuda.parallel.group import Group
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 from tokenwire.plugins.engines.cuda.policy.experts.placement import Layout, placement_of
 
-__all__ = ("HIDDEN", "Ask", "Said", "ask", "by_row", "config_of", "whole")
+__all__ = ("HIDDEN", "Ask", "Said", "ask", "ask_one", "by_row", "config_of", "whole")
 
 HIDDEN = 32
 
@@ -176,6 +177,12 @@ def step(tokens: int, blank: Sequence[int], span: int) -> Any:
 
 def ask(mesh: Mesh, every: Sequence[Ask]) -> list[Said]:
     return [_ask(mesh, each) for each in every]
+
+
+def ask_one(mesh: Mesh, every: Sequence[Ask]) -> list[Said]:
+    """A group of one that talks to itself, as torch.distributed lets it."""
+    talking = Group(1, 0, torch.distributed.group.WORLD)
+    return ask(replace(mesh, data=talking), every)
 
 
 def _ask(mesh: Mesh, ask: Ask) -> Said:

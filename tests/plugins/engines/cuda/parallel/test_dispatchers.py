@@ -14,7 +14,12 @@ torch = pytest.importorskip("torch")
 from tests.plugins.engines.cuda.models.paged import reference_ops  # noqa: E402
 from tests.plugins.engines.cuda.parallel.played import PlayedBuffer  # noqa: E402
 from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
-from tests.plugins.engines.cuda.parallel.shared_experts import Ask, ask, config_of  # noqa: E402
+from tests.plugins.engines.cuda.parallel.shared_experts import (  # noqa: E402
+    Ask,
+    ask,
+    ask_one,
+    config_of,
+)
 from tokenwire.core.cost.layout import Layout  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.kernels.ep_dispatch import deep_ep_reason  # noqa: E402
@@ -122,16 +127,17 @@ def test_fp8_rows_lose_no_more_than_the_experts_would(dispatcher) -> None:
         assert float(apart) < 2e-2
 
 
+@pytest.mark.parametrize("asking", [ask, ask_one])
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_group_of_one_is_the_same(masked) -> None:
-    """As on one GPU: the same code, and nobody to talk to."""
+def test_a_group_of_one_is_the_same(masked, asking) -> None:
+    """As on one GPU: the same code, and nobody to talk to but itself."""
     small = Mixture(experts=6, top_k=2, intermediate=16, layers=(0,))
     asked = [
         Ask(small, (tokens,), dispatcher, masked=masked and dispatcher == "gathered", blank=blank)
         for dispatcher in ("gathered", "exchanged")
         for tokens, blank in ((7, ()), (1, ()), (0, ()), (5, (0, 4)))
     ]
-    (said,) = run_ranks("DEP_1", ask, asked)
+    (said,) = run_ranks("DEP_1", asking, asked)
     for one in said:
         assert float((one.y - one.alone).norm()) <= 5e-7 * float(one.alone.norm())
 
