@@ -67,24 +67,24 @@ def mla_weights(scores, peak, total):
 
 @triton.jit(do_not_specialize=["table_stride", "splits"])
 def mla_decode_kernel(
-    q, cache, out, lse, kv_lens, table,
+    q, cache, parts, lse, kv_lens, table,
     q_token, q_head, block_stride, token_stride, table_stride, splits, scale, v_scale,
     HEADS: tl.constexpr, LATENT: tl.constexpr, ROTATED: tl.constexpr, HALF: tl.constexpr,
     ROTATED_WIDTH: tl.constexpr, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr,
-    KEYS: tl.constexpr, SPLIT: tl.constexpr, ALONE: tl.constexpr, DOT: tl.constexpr,
+    KEYS: tl.constexpr, SPLIT: tl.constexpr, DOT: tl.constexpr,
 ):  # fmt: skip
     """A program: SPLIT keys of one sequence for ROWS heads. Entries are read once, as keys and as
     values; in two halves, so that the sums leave registers for what writes them.
 
-    ALONE: no sequence has several splits, and out is the result. Else out is [B, H, splits, C] and
-    lse [B, H, splits], in float32, for mla_merge_kernel.
+    The sums go to parts [B, H, splits, C], their scale to lse [B, H, splits], in float32, for
+    mla_merge_kernel. Why not to the result where there is one split: the way there takes registers
+    that are not left, and a graph, made for long sequences, has several.
     """
     sequence, split = tl.program_id(1).to(tl.int64), tl.program_id(2)
     length = tl.load(kv_lens + sequence)
     count = tl.cdiv(length, SPLIT)
     if split < tl.maximum(count, 1):
         head = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        head_ok = head < HEADS
         near, turn = tl.arange(0, HALF), tl.arange(0, ROTATED_WIDTH)
         far = HALF + near
         # Why no masks: what lies past the edge is read from inside and counts for nothing.
@@ -116,23 +116,16 @@ def mla_decode_kernel(
             acc_far *= shrink[:, None]
             acc_near = tl.dot(weights.to(DOT), k_near, acc_near, input_precision="ieee")
             acc_far = tl.dot(weights.to(DOT), k_far, acc_far, input_precision="ieee")
-        some = total > 0.0
-        safe = tl.where(some, total, 1.0)
-        gain = tl.where(some, v_scale / safe, 0.0)[:, None]
+        # Without keys the sums are zeros.
+        safe = tl.where(total > 0.0, total, 1.0)
+        gain = (v_scale / safe)[:, None]
         part = (sequence * HEADS + head) * splits + split
-        to = out + part[:, None] * LATENT
-        head_ok = (head < HEADS)[:, None]
-        tl.store(
-            to + near[None, :], (acc_near * gain).to(out.dtype.element_ty),
-            mask=head_ok & (near < LATENT)[None, :],
-        )  # fmt: skip
-        tl.store(
-            to + far[None, :], (acc_far * gain).to(out.dtype.element_ty),
-            mask=head_ok & (far < LATENT)[None, :],
-        )  # fmt: skip
-        if not ALONE:
-            sums = tl.where(some, peak + tl.log2(safe), float("-inf"))
-            tl.store(lse + part, sums, mask=head < HEADS)
+        to = parts + part[:, None] * LATENT
+        inside = (head < HEADS)[:, None] & (near < LATENT)[None, :]
+        tl.store(to + near[None, :], acc_near * gain, mask=inside)
+        inside = (head < HEADS)[:, None] & (far < LATENT)[None, :]
+        tl.store(to + far[None, :], acc_far * gain, mask=inside)
+        tl.store(lse + part, peak + tl.log2(safe), mask=head < HEADS)
 
 
 @triton.jit(do_not_specialize=["splits"])

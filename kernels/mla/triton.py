@@ -59,9 +59,8 @@ def mla_decode(
     if not out.numel():
         return out
     splits = max(1, triton.cdiv(batch.max_kv, SPLIT))
-    parts, lse = out, torch.empty((tokens, heads, splits), dtype=torch.float32, device=q.device)
-    if splits > 1:
-        parts = torch.empty((*lse.shape, value_dim), dtype=lse.dtype, device=q.device)
+    lse = torch.empty((tokens, heads, splits), dtype=torch.float32, device=q.device)
+    parts = torch.empty((*lse.shape, value_dim), dtype=lse.dtype, device=q.device)
     rows = _rows(q, cache)
     wide = triton.next_power_of_2(max(32, value_dim))
     mla_decode_kernel[(triton.cdiv(heads, rows), tokens, splits)](
@@ -71,14 +70,12 @@ def mla_decode(
         ROTATED=entry - value_dim, HALF=wide // 2,
         ROTATED_WIDTH=triton.next_power_of_2(max(16, entry - value_dim)),
         BLOCK_SIZE=batch.block_size, ROWS=rows, KEYS=_keys(q, cache),
-        SPLIT=SPLIT, ALONE=splits == 1, DOT=_dot(q), num_warps=4 if rows == 16 else 8,
-        num_stages=2,
+        SPLIT=SPLIT, DOT=_dot(q), num_warps=4 if rows == 16 else 8, num_stages=2,
     )  # fmt: skip
-    if splits > 1:
-        mla_merge_kernel[(tokens, heads)](
-            out, parts, lse, batch.kv_lens, splits, HEADS=heads, LATENT=value_dim, WIDTH=wide,
-            SPLIT=SPLIT, num_warps=2,
-        )  # fmt: skip
+    mla_merge_kernel[(tokens, heads)](
+        out, parts, lse, batch.kv_lens, splits, HEADS=heads, LATENT=value_dim, WIDTH=wide,
+        SPLIT=SPLIT, num_warps=2,
+    )  # fmt: skip
     return out
 
 
@@ -212,18 +209,18 @@ def _dot(x: Tensor) -> tl.dtype:
     return tl.float32 if x.device.type == "cpu" else TYPES[x.dtype]
 
 
-def _batch(most: int = 8192) -> AttentionBatch:
+def _batch() -> AttentionBatch:
     table, ints = meta(32, 512, dtype=torch.int32), meta(33, dtype=torch.int32)
-    return AttentionBatch(ints, ints[:32], table, 64, 256, most, 32 * 4096)
+    return AttentionBatch(ints, ints[:32], table, 64, 256, 8192, 32 * 4096)
 
 
 def _write(dtype: torch.dtype) -> None:
     mla_write(meta(32, 576), meta(64, 64, 1, 576, dtype=dtype), meta(32, dtype=torch.int64))
 
 
-def _decode(heads: int, dtype: torch.dtype = torch.bfloat16, *, most: int = 8192) -> None:
+def _decode(heads: int, dtype: torch.dtype = torch.bfloat16) -> None:
     cache = meta(1024, 64, 1, 576, dtype=dtype)
-    mla_decode(meta(32, heads, 576), cache, _batch(most), 192**-0.5, value_dim=512)
+    mla_decode(meta(32, heads, 576), cache, _batch(), 192**-0.5, value_dim=512)
 
 
 def _prefill(heads: int, dtype: torch.dtype = torch.bfloat16) -> None:
@@ -237,7 +234,6 @@ SPECIALISATIONS = (
     Specialisation("write fp8", lambda: _write(FP8), minimum=(8, 9)),
     Specialisation("decode bf16, 16 heads", lambda: _decode(16)),
     Specialisation("decode bf16, 128 heads", lambda: _decode(128)),
-    Specialisation("decode bf16, 128 heads, one split", lambda: _decode(128, most=1024)),
     Specialisation("decode fp8, 128 heads", lambda: _decode(128, FP8), minimum=(8, 9)),
     Specialisation("prefill bf16, 16 heads", lambda: _prefill(16), wgmma=True),
     Specialisation("prefill bf16, 128 heads", lambda: _prefill(128), wgmma=True),

@@ -68,7 +68,7 @@ def test_the_products_of_experts_use_the_tensor_cores_of_their_gpu(built, name, 
 
 
 def test_tensor_cores_read_the_compressed_cache_from_shared_memory(built):
-    """Decode of 64 heads a tile, on 9.0: the first kernels of it with 128 heads in bfloat16."""
+    """Decode on 9.0 alone, where a tile has 64 heads."""
     capability, kernels = built
     found = {
         (one.compiled.name, one.specialisation): one.compiled.files()[f"{one.compiled.name}.ptx"]
@@ -76,8 +76,8 @@ def test_tensor_cores_read_the_compressed_cache_from_shared_memory(built):
         if one.folder == "mla"
     }
     if capability[0] == 9:
-        for name in ("decode bf16, 128 heads", "decode bf16, 128 heads, one split"):
-            assert "wgmma" in found["mla_decode_kernel", name].read_text()
+        ptx = found["mla_decode_kernel", "decode bf16, 128 heads"].read_text()
+        assert "wgmma" in ptx
     for kernel in ("mla_expand_kernel", "mla_prefill_kernel"):
         ptx = found[kernel, "prefill bf16, 16 heads"].read_text()
         assert {8: "mma.sync", 9: "wgmma", 10: "tcgen05"}[capability[0]] in ptx
