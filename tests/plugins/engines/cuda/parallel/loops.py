@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from tests.plugins.engines.cuda.driving import Answer
 from tokenwire.core.host import lone_services
 from tokenwire.core.settings import Place, convert
-from tokenwire.core.tokens import Abort, AbortReason, TokenDelta, TokenJob
+from tokenwire.core.tokens import Abort, TokenDelta, TokenJob
 from tokenwire.plugins.engines.cuda.build import assemble, load_here
 from tokenwire.plugins.engines.cuda.laid import lay_out
 from tokenwire.plugins.engines.cuda.parallel.leading import follower_of
@@ -95,9 +96,13 @@ def serve_worker(
                 answer.deltas.append(delta)
                 left -= delta.finish is not None
                 if delta.finish is None and len(answer.ids) >= aborts.get(delta.job, 1 << 30):
-                    worker.control([Abort(delta.job, AbortReason.CLIENT)])
+                    worker.control([Abort(delta.job)])
     # Why a meeting: a part that stops ends the jobs of all.
-    meet()
+    meeting = threading.Thread(target=meet, daemon=True)
+    meeting.start()
+    while meeting.is_alive():
+        meeting.join(0.1)
+        _check(worker)
     worker.stop()
     worker.join(30)
     assert not worker._thread.is_alive()
@@ -113,5 +118,9 @@ def _next(worker: CudaWorker, inbox: queue.SimpleQueue[Any]) -> tuple[TokenDelta
         try:
             return inbox.get(timeout=0.2)
         except queue.Empty:
-            if not worker._thread.is_alive():
-                raise RuntimeError(worker.status().reason) from None
+            _check(worker)
+
+
+def _check(worker: CudaWorker) -> None:
+    if not worker._thread.is_alive():
+        raise RuntimeError(worker.status().reason)
