@@ -16,10 +16,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.plugins.engines.cuda.driving import engine, job, poison, waves  # noqa: E402
+from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
+from tests.plugins.engines.cuda.load.test_adapters import SHAPES, adapter  # noqa: E402
 from tests.plugins.engines.cuda.models.paged import Paged  # noqa: E402
 from tests.plugins.engines.cuda.test_matrix import LONG, MODELS, SAMPLED, SIZE  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
-from tokenwire.core.tokens import LogprobSettings, TokenJob  # noqa: E402
+from tokenwire.core.tokens import Adapter, LogprobSettings, TokenJob  # noqa: E402
 from tokenwire.kernels import panels  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
@@ -141,6 +143,32 @@ def test_bits_of_the_preempted(model: str, drafts: bool) -> None:
     assert made._worker._scheduler.status().preemptions > 0
     for at in range(6):
         assert told(found, f"m{at}") == alone(model)
+
+
+@pytest.mark.parametrize("own", ["", "a"])
+def test_bits_beside_other_adapters(own: str, tmp_path) -> None:
+    tiny(tmp_path / "base", num_hidden_layers=2)
+    folders = {
+        name: str(adapter(tmp_path / name, SHAPES, r=rank, seed=rank))
+        for name, rank in (("a", 3), ("b", 5))
+    }
+    kind = {"path": tmp_path / "base", "adapters": folders, **STEADY}
+
+    def asked(name: str, which: str, prompt: list[int]) -> TokenJob:
+        using = Adapter(which) if which else None
+        return job(name, prompt, adapter=using, sampling=SAMPLED, logprobs=SHOWN)
+
+    prompt = [5, 17, 60, 42, 42, 7, 11]
+    one = asked("mine", own, prompt)
+    others = [asked(f"{at}", which, [*prompt[:at], at]) for at, which in enumerate("abab")]
+    plain = [asked(f"plain{at}", "", prompt[at:]) for at in range(3)]
+    found = [
+        waves(engine(**kind), [*company, one])["mine", 0]
+        for company in ((), others, plain, [*others, *plain])
+    ]
+    for each in found[1:]:
+        assert each.ids == found[0].ids
+        assert each.logprobs == found[0].logprobs
 
 
 @pytest.mark.parametrize("model", KEPT)
