@@ -67,7 +67,6 @@ class Lockstep:
             may_graph=is_decode and bool(self._pace.rules.sizes),
             has_prefill=scheduler.has_prefill,
             running=scheduler.decoding,
-            waiting=scheduler.waiting,
             is_stopping=is_stopping,
         )
         found = self._leaders.all_gather_ints(np.array(vote.numbers(), np.int64))

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import astuple
 
 __all__ = ("Agreement", "Pace", "Rules", "Vote", "Wake", "agree")
@@ -50,7 +50,6 @@ class Vote(Struct, frozen=True):
     """It has prompts that could be computed in the next step."""
     running: int = 0
     """Sequences that decode."""
-    waiting: int = 0
     is_stopping: bool = False
 
     def numbers(self) -> tuple[int, ...]:
@@ -63,13 +62,7 @@ class Vote(Struct, frozen=True):
         names = Vote.__struct_fields__
         if len(numbers) != len(names):
             raise ValueError(f"a vote: wanted {len(names)} numbers, got {len(numbers)}")
-        found = dict(zip(names, (int(number) for number in numbers), strict=True))
-        return Vote(
-            **{name: bool(value) if name in SWITCHES else value for name, value in found.items()}
-        )
-
-
-SWITCHES = frozenset({"is_busy", "is_decode", "may_graph", "has_prefill", "is_stopping"})
+        return convert(dict(zip(names, numbers, strict=True)), Vote, strict=False)
 
 
 @final

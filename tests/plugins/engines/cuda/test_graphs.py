@@ -12,7 +12,13 @@ torch = pytest.importorskip("torch")
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
-from tokenwire.plugins.engines.cuda.graphs import captured, graph_sizes, has_graphs  # noqa: E402
+from tokenwire.plugins.engines.cuda.batch import Batch  # noqa: E402
+from tokenwire.plugins.engines.cuda.graphs import (  # noqa: E402
+    DecodeGraphs,
+    captured,
+    graph_sizes,
+    has_graphs,
+)
 from tokenwire.plugins.engines.cuda.models.config import (  # noqa: E402
     Mixture,
     Mla,
@@ -91,3 +97,36 @@ def test_every_batch_has_a_size(largest: int) -> None:
     sizes = graph_sizes(largest)
     assert sizes[-1] == largest
     assert list(sizes) == sorted(set(sizes))
+
+
+@pytest.mark.parametrize(
+    ("count", "span", "ran"),
+    [(3, 0, 4), (3, 8, 8), (8, 8, 8), (1, 4, 4), (3, 5, None), (9, 0, None), (4, 16, None)],
+)
+def test_parts_that_share_experts_pad_to_the_agreed_size(count: int, span: int, ran) -> None:
+    """A step whose span is no graph's size runs without one: others have a prompt in it."""
+    seen: list[tuple[int, int]] = []
+
+    def forward(batch: Batch) -> torch.Tensor:
+        seen.append((len(batch.ids), batch.span))
+        return batch.ids[:, None].float()
+
+    def made(has_span: bool) -> DecodeGraphs:
+        return DecodeGraphs(
+            forward,
+            sizes=graph_sizes(8),
+            width=4,
+            groups=1,
+            block_size=4,
+            max_kv=16,
+            device=CPU,
+            has_adapters=False,
+            has_span=has_span,
+        )
+
+    graphs = made(bool(span))
+    batch = replace(made(False)._blank(count), ids=torch.arange(count), span=span)
+    assert graphs.fits(batch) == (ran is not None)
+    if ran is not None:
+        assert graphs.run(batch)[:, 0].tolist() == list(range(count))
+        assert seen == [(ran, ran if span else 0)]

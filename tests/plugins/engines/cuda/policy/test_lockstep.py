@@ -22,7 +22,7 @@ from tokenwire.plugins.engines.cuda.policy.lockstep import (
 IDLE = Vote(seen=3)
 DECODES = Vote(seen=3, is_busy=True, rows=5, tokens=5, may_graph=True, running=5)
 PROMPTS = Vote(seen=3, is_busy=True, rows=2, tokens=30, is_decode=False, running=1)
-WANTS = replace(DECODES, has_prefill=True, waiting=1)
+WANTS = replace(DECODES, has_prefill=True)
 RULES = Rules(sizes=(1, 2, 4, 8), low=2, patience=3)
 
 votes = st.builds(
@@ -35,7 +35,6 @@ votes = st.builds(
     may_graph=st.booleans(),
     has_prefill=st.booleans(),
     running=st.integers(0, 4),
-    waiting=st.integers(0, 4),
     is_stopping=st.booleans(),
 )
 
@@ -46,7 +45,7 @@ def test_a_vote_travels_as_numbers(vote: Vote) -> None:
 
 
 def test_another_versions_vote_is_refused() -> None:
-    with pytest.raises(ValueError, match="wanted 10 numbers, got 3"):
+    with pytest.raises(ValueError, match="wanted 9 numbers, got 3"):
         Vote.of([1, 2, 3])
 
 
@@ -185,7 +184,6 @@ class Part:
             is_decode=not taken,
             has_prefill=len(prompts) > len(taken) or any(job[0] > 1 for job in taken),
             running=len(decodes),
-            waiting=len(prompts),
             is_stopping=self.is_stopping,
         )
 
