@@ -7,6 +7,7 @@ Knows no HTTP and no torch.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import shutil
 import tempfile
@@ -41,7 +42,7 @@ __all__ = ("Groups", "Told")
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 LEAVE_S: Final = 60.0
-"""How long processes that failed to start may take to end."""
+"""How long processes may take to end before nobody waits for them any more."""
 
 Told = Callable[[int, int], None]
 """Called with (bytes loaded, bytes in all)."""
@@ -79,6 +80,7 @@ class Groups:
         """Start all groups, and wait until they are ready. Raises ConfigError: why they are not,
         when all their processes have ended; or FellBack: what to start instead, likewise."""
         self._thread.start()
+        atexit.register(self._leave)
         try:
             self._opened.result()
         except BaseException:
@@ -102,6 +104,11 @@ class Groups:
         """Wait for the end of all processes; whether it came."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    def _leave(self) -> None:
+        """As the process ends: its groups first, so that they end well and leave no file."""
+        self.stop()
+        self._thread.join(LEAVE_S)
 
     # --- on the loop -------------------------------------------------------------------------
 
@@ -191,6 +198,7 @@ class Groups:
         finally:
             self.feed.close()
             self._loop.close()
+            atexit.unregister(self._leave)
 
     async def _main(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="tokenwire-"))

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -171,25 +172,32 @@ def test_why_a_rank_did_not_start_is_the_error(model: str, words: str) -> None:
     assert str(failed.value) == words
 
 
-def test_nothing_outlives_the_front(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_nothing_outlives_the_front(is_killed: bool, tmp_path: Path) -> None:
     code = (
-        "import time; from tests.plugins.engines.cuda.parallel.test_processes import *\n"
-        "print(folder_of(stubs('TP_2')), flush=True); time.sleep(600)"
+        "from tests.plugins.engines.cuda.parallel.test_processes import *\n"
+        "print(folder_of(stubs('TP_2')), flush=True); sys.stdin.read()"
     )
-    log = (tmp_path / "log").open("wb")
+    command = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
     with (
-        log,
-        subprocess.Popen(
-            [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=log, cwd=ROOT
-        ) as front,
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=log, cwd=ROOT) as front,
     ):
         assert front.stdout is not None
+        assert front.stdin is not None
         folder = front.stdout.readline().decode().strip()
         assert folder.startswith("/"), (tmp_path / "log").read_text()
         assert len(of_order(folder)) == 3
-        front.kill()
+        if is_killed:
+            front.kill()
+        front.stdin.close()
         front.wait(PATIENCE_S)
-    wait_for(lambda: not of_order(folder))
+    if is_killed:
+        wait_for(lambda: not of_order(folder))
+        rmtree(folder)
+    assert not of_order(folder), "it waits for them where it can"
+    assert not Path(folder).exists()
 
 
 @looped
