@@ -7,12 +7,14 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.plugins.engines.cuda.parallel.stubs import Plan, groups
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
@@ -23,6 +25,10 @@ from tokenwire.core.tokens import (
     TokenDelta,
     TokenJob,
 )
+from tokenwire.plugins.engines.cuda.parallel.frames import Enter, Hello, encode
+from tokenwire.plugins.engines.cuda.parallel.front.launching import Launched
+from tokenwire.plugins.engines.cuda.parallel.order import read_order
+from tokenwire.plugins.engines.mock.build import build as build_mock
 from tokenwire.plugins.engines.mock.settings import MockSettings
 
 ENDLESS = JobStopping(ignore_eos=True)
@@ -267,3 +273,42 @@ async def test_strangers_are_closed(said: bytes) -> None:
         assert await asyncio.to_thread(ask) == b""
         reader.engine.submit([job("a")])
         assert (await reader.ends("a")).finish.cause is FinishCause.MAX
+
+
+class Deaf(Launched):
+    """A leader that says Hello and reads nothing, ever."""
+
+    def __init__(self, path: Path, exited: Callable[[int], None]) -> None:
+        order = read_order(path)
+        card = build_mock(MockSettings(context_length=32768), lone_services()).status().card
+        self._exited = exited
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(order.front.removeprefix("unix:"))
+        for frame in (Enter(order.token, 0, 0, ""), Hello(0, card, 8)):
+            self.connection.sendall(encode(frame))
+
+    def end(self) -> None:
+        if self.connection.fileno() >= 0:
+            self.connection.close()
+            self._exited(0)
+
+
+class DeafPlan(Plan):
+    def launch(self, path: Path, exited: Callable[[int], None]) -> Launched:
+        self.started.append(Deaf(path, exited))
+        return self.started[-1]
+
+
+@looped
+async def test_a_leader_that_reads_nothing_blocks_nobody() -> None:
+    plan = DeafPlan(MockSettings())
+    async with reading(plan) as reader:
+        jobs = [job(f"j{index}", prompt=20_000) for index in range(100)]
+        assert sum(4 * len(each.prompt) for each in jobs) > 7_000_000, "no socket holds as much"
+        for each in jobs:
+            reader.engine.submit([each])
+            reader.engine.control([Abort(each.job)])
+        assert reader.engine.status().waiting == 100
+        plan.started[0].end()
+        for each in jobs:
+            assert (await reader.ends(each.job)).finish.cause is FinishCause.LOST
