@@ -53,6 +53,12 @@ class Dispatcher(Protocol):
     @property
     def yields(self) -> Format: ...
 
+    @property
+    def is_summed(self) -> bool:
+        """Whether `combine` gives sums over the slices of a part, the same on each; else each
+        slice's summand."""
+        ...
+
     def dispatch(self, x: Tensor, experts: Tensor, weights: Tensor, span: int = 0) -> Dispatched:
         """x [T, H], experts [T, k] int32, physical ids of all there are, weights [T, k] float32 ->
         rows of those experts that are here, whoever's tokens they are. -1: a pair that goes
@@ -69,6 +75,8 @@ class Dispatcher(Protocol):
 @final
 class LocalDispatcher:
     """Every expert is here."""
+
+    is_summed = False
 
     def __init__(self, ops: Ops, experts: int, yields: Format = "contiguous") -> None:
         self._ops, self._experts = ops, experts

@@ -23,6 +23,7 @@ from tokenwire.plugins.engines.cuda.models.config import Mixture
 from tokenwire.plugins.engines.cuda.parallel.deep_ep import deep_ep_dispatcher
 from tokenwire.plugins.engines.cuda.parallel.exchanged import ExchangedDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
+from tokenwire.plugins.engines.cuda.parallel.sliced import SlicedDispatcher
 
 __all__ = ("BySpan", "dispatcher_for", "first_placement", "slots_of")
 
@@ -33,8 +34,12 @@ class BySpan:
     the span, so all take the same."""
 
     def __init__(self, small: Dispatcher, large: Dispatcher, limit: int) -> None:
-        """Both yield contiguous rows. `limit`: the largest span of `small`."""
+        """Both yield contiguous rows, and sum alike. `limit`: the largest span of `small`."""
         self._small, self._large, self._limit = small, large, limit
+
+    @property
+    def is_summed(self) -> bool:
+        return self._small.is_summed
 
     @property
     def yields(self) -> Format:
@@ -75,9 +80,7 @@ def dispatcher_for(site: Site, mixture: Mixture) -> Dispatcher:
     """As the site says; "auto" is the better of ours. Raises ConfigError with what stands against
     the one that was named."""
     group, slots = site.mesh.data, slots_of(site, mixture)
-    is_fp8 = ships_fp8(site, mixture)
-    gathered = GatheredDispatcher(site.ops, group, slots, is_fp8=is_fp8)
-    exchanged = ExchangedDispatcher(site.ops, group, slots, is_fp8=is_fp8)
+    gathered, exchanged = _ours(site, slots, is_fp8=ships_fp8(site, mixture))
     match site.dispatcher:
         case "gathered":
             return gathered
@@ -101,6 +104,17 @@ def dispatcher_for(site: Site, mixture: Mixture) -> Dispatcher:
             return BySpan(gathered, exchanged, site.captured)
         case "auto":
             return exchanged
+
+
+def _ours(site: Site, slots: int, *, is_fp8: bool) -> tuple[Dispatcher, Dispatcher]:
+    """Gathered and exchanged."""
+    ops, data, tensor = site.ops, site.mesh.data, site.mesh.tensor
+    if tensor.size == 1 or data.size == 1:
+        gathered = GatheredDispatcher(ops, data, slots, is_fp8=is_fp8)
+        return gathered, ExchangedDispatcher(ops, data, slots, is_fp8=is_fp8)
+    gathered = GatheredDispatcher(ops, data, slots, is_fp8=is_fp8, slices=tensor)
+    exchanged = ExchangedDispatcher(ops, data, slots, is_fp8=is_fp8, slices=tensor)
+    return SlicedDispatcher(gathered, tensor), SlicedDispatcher(exchanged, tensor)
 
 
 def ships_fp8(site: Site, mixture: Mixture) -> bool:

@@ -94,6 +94,8 @@ class Moe:
             physical = self.table.physical(experts, positions)
         sent = self.dispatcher.dispatch(x, physical, weights, span)
         y = self.dispatcher.combine(self.experts(sent), sent, weights, experts)
+        if self.dispatcher.is_summed:
+            return y if self.shared is None else y + self.sum(self.shared(x, gate))
         if self.shared is not None:
             y = y + self.shared(x, gate)
         return self.sum(y)

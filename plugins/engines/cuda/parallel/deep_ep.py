@@ -65,6 +65,8 @@ def open_buffer(group: Group, row_bytes: int) -> Any:
 class DeepEpDispatcher:
     """`slots` physical experts on each of `ranks`; `buffer`: a deep_ep.Buffer of theirs."""
 
+    is_summed = False
+
     def __init__(self, ops: Ops, buffer: Any, ranks: int, slots: int) -> None:
         self._ops, self._buffer, self._ranks, self._slots = ops, buffer, ranks, slots
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format
-from tokenwire.plugins.engines.cuda.parallel.group import Group
+from tokenwire.plugins.engines.cuda.parallel.group import ALONE, Group
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -29,39 +29,51 @@ class _Home:
     sent: list[int]
     """Pairs of this rank's tokens, by the rank of their experts."""
     received: list[int]
-    """Pairs here, by the rank of their tokens."""
+    """Pairs that came, by the rank of their tokens."""
+    shared: list[int]
+    """Pairs that came, by the slice that they came to: all of them are here."""
 
 
 @final
 class ExchangedDispatcher:
     """`slots` physical experts on each rank of `group`."""
 
-    def __init__(self, ops: Ops, group: Group, slots: int, *, is_fp8: bool = False) -> None:
-        """`is_fp8`: values travel in fp8, a scale for each 128 of them."""
+    is_summed = False
+
+    def __init__(
+        self, ops: Ops, group: Group, slots: int, *, is_fp8: bool = False, slices: Group = ALONE
+    ) -> None:
+        """`is_fp8`: values travel in fp8, a scale for each 128 of them. `slices`: those that hold
+        slices of the same experts, and dispatch other tokens; alone: there is nobody else."""
         self._ops, self._group, self._slots, self._is_fp8 = ops, group, slots, is_fp8
+        self._slices = slices
 
     @property
     def yields(self) -> Format:
         return "contiguous"
 
     def dispatch(self, x: Tensor, experts: Tensor, weights: Tensor, span: int = 0) -> Dispatched:
-        ops, group = self._ops, self._group
+        ops, group, slices = self._ops, self._group, self._slices
         counts, order, inverse = ops.ep_plan(experts, group.size, self._slots)
-        theirs = group.all_to_all(counts)
-        (rows, pairs), (their_rows, their_pairs) = torch.stack((counts, theirs)).mT.tolist()
+        theirs = slices.all_gather(group.all_to_all(counts))
+        (rows, pairs), *every = torch.cat((counts[None], theirs)).mT.tolist()
+        their_rows, their_pairs = every[slices.index]
         values, scales = ops.fp8_quant(x) if self._is_fp8 else (x, None)
         wire = ops.ep_pack(values, order[: sum(rows)], experts, None, scales)
         came = group.all_to_all(wire, rows, their_rows)
-        found = x.new_empty(sum(their_pairs), x.shape[1])
+        came = slices.all_gather_rows(came, [sum(each) for each, _ in every])
+        shared = [sum(each) for _, each in every]
+        found = x.new_empty(sum(shared), x.shape[1])
         offsets, at = ops.ep_unpack(
             came, found, experts.shape[1], group.index * self._slots, self._slots, self._is_fp8
         )
-        return Contiguous(found, offsets, at, _Home(inverse, pairs, their_pairs))
+        return Contiguous(found, offsets, at, _Home(inverse, pairs, their_pairs, shared))
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
         home = sent.home
         assert isinstance(home, _Home)
-        lined = self._ops.ep_return(rows, sent.inverse, sum(home.received))
+        lined = self._ops.ep_return(rows, sent.inverse, sum(home.shared))
+        lined = self._slices.reduce_scatter_rows(lined, home.shared)
         back = self._group.all_to_all(lined, home.received, home.sent)
         y: Tensor = self._ops.ep_combine(back, home.inverse, weights, experts)
         return y

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tokenwire.kernels.ep_dispatch.wire import wire_of
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
-from tokenwire.plugins.engines.cuda.parallel.group import Group
+from tokenwire.plugins.engines.cuda.parallel.group import ALONE, Group
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -26,7 +26,7 @@ __all__ = ("GatheredDispatcher",)
 @dataclass(frozen=True, slots=True)
 class _Home:
     weights: Tensor
-    """[ranks * span, k] float32: of all ranks' tokens."""
+    """[ranks * span, k] float32: of all ranks' tokens, slice by slice."""
     tokens: int
     """Of this rank."""
 
@@ -34,6 +34,8 @@ class _Home:
 @final
 class GatheredDispatcher:
     """`slots` physical experts on each rank of `group`."""
+
+    is_summed = False
 
     def __init__(
         self,
@@ -43,9 +45,12 @@ class GatheredDispatcher:
         yields: Format = "contiguous",
         *,
         is_fp8: bool = False,
+        slices: Group = ALONE,
     ) -> None:
-        """`is_fp8`: values travel in fp8, a scale for each 128 of them."""
+        """`is_fp8`: values travel in fp8, a scale for each 128 of them. `slices`: those that hold
+        slices of the same experts, and dispatch other tokens; alone: there is nobody else."""
         self._ops, self._group, self._slots, self._is_fp8 = ops, group, slots, is_fp8
+        self._slices = slices
         self._yields: Format = yields
 
     @property
@@ -65,7 +70,7 @@ class GatheredDispatcher:
         order[tokens:] = -1
         values, scales = ops.fp8_quant(x) if self._is_fp8 else (x, None)
         wire = self._group.all_gather(ops.ep_pack(values, order, experts, weights, scales))
-        wire = wire.flatten(0, 1)
+        wire = self._slices.all_gather(wire).flatten(0, 2)
         form = wire_of(width, x.dtype, top_k, has_weights=True, is_fp8=self._is_fp8)
         home = _Home(wire[:, form.weights : form.used].contiguous().view(torch.float32), tokens)
         every, first = wire.shape[0], self._group.index * self._slots
@@ -82,5 +87,6 @@ class GatheredDispatcher:
         home = sent.home
         assert isinstance(home, _Home)
         sums = self._ops.moe_combine(rows.view(-1, rows.shape[-1]), sent.inverse, home.weights)
-        sums = sums.unflatten(0, (self._group.size, -1))
-        return self._group.reduce_scatter(sums)[: home.tokens]
+        sums = sums.unflatten(0, (self._slices.size, self._group.size, -1))
+        mine = self._slices.reduce_scatter(sums)
+        return self._group.reduce_scatter(mine)[: home.tokens]

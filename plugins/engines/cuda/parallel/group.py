@@ -82,6 +82,22 @@ class Group:
         )
         return found
 
+    def all_gather_rows(self, x: Tensor, counts: Sequence[int]) -> Tensor:
+        """Rows x [counts[index], ...], another number on each rank -> everyone's, rank by rank."""
+        if self._is_alone:
+            return x
+        copies = x.expand(self.size, *x.shape).flatten(0, 1)
+        return self.all_to_all(copies, [len(x)] * self.size, counts)
+
+    def reduce_scatter_rows(self, x: Tensor, counts: Sequence[int]) -> Tensor:
+        """Rows x [sum of counts, ...], the first counts[0] for rank 0 and so on -> [counts[index],
+        ...]: the sum over ranks of their rows for this one, as reduce_scatter adds up."""
+        if self._is_alone:
+            return x
+        count = counts[self.index]
+        mine = self.all_to_all(x, counts, [count] * self.size)
+        return reduce_in_order(mine.view(self.size, count, *x.shape[1:]))
+
     def broadcast(self, x: Tensor, source: int = 0) -> Tensor:
         """The `source`-th rank's, in x's own memory."""
         if not self._is_alone:

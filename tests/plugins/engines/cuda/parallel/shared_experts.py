@@ -25,6 +25,7 @@ from tokenwire.plugins.engines.cuda.parallel.deep_ep import DeepEpDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
 from tokenwire.plugins.engines.cuda.parallel.group import Group
 from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
+from tokenwire.plugins.engines.cuda.parallel.sliced import SlicedDispatcher
 from tokenwire.plugins.engines.cuda.policy.experts.placement import Layout, placement_of
 
 __all__ = ("HIDDEN", "Ask", "Said", "ask", "ask_one", "by_row", "config_of", "whole")
@@ -112,14 +113,17 @@ def ops_of(native: bool) -> Ops:
 
 
 def whole(site: Site, moe: Moe, mixture: Mixture, seed: int = 3) -> None:
-    """Fills the places of this rank with what every rank would have."""
+    """Fills the places of this rank with what every rank would have, or its cut of it."""
     generator = torch.Generator().manual_seed(seed)
     names = sorted({*site.places, *site.elsewhere})
     hidden, inner = site.config.hidden, mixture.intermediate
     for name in names:
         shape = (inner, hidden) if "gate_proj" in name or "up_proj" in name else (hidden, inner)
+        cut = site.cuts.get(name)
         if ".experts." not in name:
             shape = tuple(site.places[name].shape)
+            if cut is not None:
+                shape = (*shape[: cut.dim], cut.of, *shape[cut.dim + 1 :])
         elif name.endswith("bias"):
             shape = shape[:1]
         elif name.endswith("scale_inv"):
@@ -127,6 +131,8 @@ def whole(site: Site, moe: Moe, mixture: Mixture, seed: int = 3) -> None:
         values = torch.randn(shape, generator=generator) * 0.3
         if name.endswith("scale_inv"):
             values = values.abs() + 0.5
+        if cut is not None:
+            values = values.narrow(cut.dim, cut.start, cut.length)
         for place in (site.places.get(name), *site.doubles.get(name, ())):
             if place is not None:
                 place.copy_(values)
@@ -151,7 +157,9 @@ def layer(ask: Ask, mesh: Mesh, ops: Ops) -> Moe:
     dispatcher: Any = None
     if ask.masked and not is_alone:
         each = slots // mesh.data.size
-        dispatcher = GatheredDispatcher(ops, mesh.data, each, "masked")
+        dispatcher = GatheredDispatcher(ops, mesh.data, each, "masked", slices=mesh.tensor)
+        if mesh.tensor.size > 1:
+            dispatcher = SlicedDispatcher(dispatcher, mesh.tensor)
     if ask.vendor and not is_alone:
         ranks = mesh.data.size
         dispatcher = DeepEpDispatcher(ops, PlayedBuffer(mesh.data), ranks, slots // ranks)
