@@ -20,7 +20,10 @@ from tokenwire.kernels.support import (
 __all__ = ("OPS",)
 
 FAST = Traits(graph_safe=True)
-BATCHED = Traits(batch_invariant=False)
+BATCHED = Traits(batch_invariant=False, token_invariant=False)
+APART = Traits(token_invariant=False)
+"""Absorbed and unabsorbed sums are of other numbers: a token's bits hang on which is taken."""
+FAST_APART = Traits(token_invariant=False, graph_safe=True)
 FLASH_MLA = ("sgl-flash-mla", "flash_mla")
 """Its name on PyPI and its module."""
 VENDORS_ENTRY = 576
@@ -141,9 +144,9 @@ OPS = (
     Op(
         "mla_decode",
         (
-            Implementation(REFERENCE, _decode),
-            Implementation("cpu", _cpu_decode, cpu_reason, BATCHED, 10),
-            Implementation("triton", _triton_decode, _attended, FAST, 20),
+            Implementation(REFERENCE, _decode, traits=APART),
+            Implementation("cpu", _cpu_decode, cpu_reason, APART, 10),
+            Implementation("triton", _triton_decode, _attended, FAST_APART, 20),
             Implementation("flash_mla", _flash_mla, _on_hopper, BATCHED, 10),
             Implementation("flashinfer", _flashinfer, _on_blackwell, BATCHED, 10),
         ),
@@ -151,9 +154,9 @@ OPS = (
     Op(
         "mla_prefill",
         (
-            Implementation(REFERENCE, _prefill),
-            Implementation("cpu", _cpu_prefill, cpu_reason, priority=10),
-            Implementation("triton", _triton_prefill, _attended, FAST, 20),
+            Implementation(REFERENCE, _prefill, traits=APART),
+            Implementation("cpu", _cpu_prefill, cpu_reason, APART, 10),
+            Implementation("triton", _triton_prefill, _attended, FAST_APART, 20),
         ),
     ),
 )

@@ -1,5 +1,8 @@
-"""MLA on the CPU by torch's products, in float32: decode of a whole batch at once, prefill of a
-sequence at a time."""
+"""MLA on the CPU by torch's products, in float32, a sequence at a time.
+
+Why not a batch at once: it would be padded to the longest, and its entries copied; and a sequence's
+bits do not hang on its company so.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +27,14 @@ def mla_decode(
     value_dim: int,
     k_scale: float = 1.0,
 ) -> Tensor:
-    """See reference.py. All sequences padded to the longest."""
-    size = batch.block_size
-    table = batch.block_table[:, : max(1, -(-batch.max_kv // size))].long()
-    hidden = torch.arange(table.shape[1] * size)[None, :] >= batch.kv_lens[:, None]
-    # Why: what no sequence owns may hold NaN, and nothing times NaN is NaN.
-    keys = _wide(cache[table].flatten(1, 3), k_scale).masked_fill_(hidden[:, :, None], 0.0)
-    scores = (q.float() * scale) @ keys.transpose(1, 2)
-    weights = torch.softmax(scores.masked_fill_(hidden[:, None, :], NEVER), -1)
-    out = weights @ keys[:, :, :value_dim]
-    return out.masked_fill_((batch.kv_lens == 0)[:, None, None], 0.0).to(q.dtype)
+    """See reference.py."""
+    out = torch.zeros((*q.shape[:2], value_dim), dtype=torch.float32)
+    for index, length in enumerate(batch.kv_lens.tolist()):
+        if length:
+            keys = _entries(cache, batch, index, length, k_scale)
+            weights = torch.softmax((q[index].float() * scale) @ keys.T, -1)
+            torch.mm(weights, keys[:, :value_dim], out=out[index])
+    return out.to(q.dtype)
 
 
 def mla_prefill(
@@ -54,8 +55,7 @@ def mla_prefill(
     for index, length in enumerate(batch.kv_lens.tolist()):
         start, end = starts[index], starts[index + 1]
         if end > start and length:
-            blocks = batch.block_table[index, : -(-length // batch.block_size)].long()
-            held = _wide(cache[blocks].flatten(0, 2)[:length], k_scale)
+            held = _entries(cache, batch, index, length, k_scale)
             expanded = (held[:, :latent] @ up.T).view(length, heads, -1).transpose(0, 1)
             keys, values = expanded.split((key, value), -1)
             rows = q[start:end].float().transpose(0, 1) * scale
@@ -82,5 +82,14 @@ def _attended(q: Tensor, keys: Tensor, rotated: Tensor, values: Tensor) -> Tenso
     return out
 
 
-def _wide(entries: Tensor, k_scale: float) -> Tensor:
-    return entries.float() if k_scale == 1.0 else entries.float() * k_scale
+def _entries(
+    cache: Tensor, batch: AttentionBatch, index: int, length: int, k_scale: float
+) -> Tensor:
+    """[length, W] float32: a view of the cache where the blocks follow one another."""
+    blocks = batch.block_table[index, : -(-length // batch.block_size)]
+    ids = blocks.tolist()
+    first, last = ids[0], ids[-1]
+    follow = ids == list(range(first, last + 1))
+    rows = cache[first : last + 1] if follow else cache[blocks.long()]
+    held = rows.flatten(0, 2)[:length].float()
+    return held if k_scale == 1.0 else held * k_scale
