@@ -1,4 +1,4 @@
-"""Builds the engine: looks at the machine, loads the model, divides the memory, makes the card."""
+"""Builds the engine: looks at the machine, loads the model, puts the loop together."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from tokenwire.core import blocks
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.threaded_engine import ThreadedEngine, Worker
-from tokenwire.core.tokens import CAPABILITIES, Adapter, EngineCard, KvLayout
+from tokenwire.core.tokens import EngineCard
 from tokenwire.plugins.engines.cuda import preflight
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
@@ -42,8 +41,6 @@ __all__ = (
 )
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
-LAYOUT = "layout:1"
-"""Of KV blocks in memory: part of what their hashes commit to."""
 
 
 class Built(NamedTuple):
@@ -164,6 +161,7 @@ def assemble(
     """The loop of a model that is loaded already. `mesh`: in a group, of a part's leader; None:
     there is one rank. `between`: as of Passes. `figures`: as of CudaWorker."""
     from tokenwire.plugins.engines.cuda import about, sizes
+    from tokenwire.plugins.engines.cuda.card import make_card
     from tokenwire.plugins.engines.cuda.grammar import grammars
     from tokenwire.plugins.engines.cuda.laid import lay_out
     from tokenwire.plugins.engines.cuda.parallel.leading import followers_of, lockstep_of
@@ -226,50 +224,6 @@ def assemble(
 
 def _on_off(is_on: bool) -> str:
     return "on" if is_on else "off"
-
-
-def make_card(
-    settings: CudaSettings,
-    services: Services,
-    loaded: Loaded,
-    found: Shape,
-    *,
-    revision: str = "",
-) -> EngineCard:
-    model, config = loaded.model, loaded.config
-    vocabulary = None if services.tokenizer is None else services.tokenizer.vocabulary
-    known = config.vocab_size if vocabulary is None else vocabulary.size
-    eos_ids = () if vocabulary is None else vocabulary.eos_ids
-    dtype = str(model.dtype).removeprefix("torch.")
-    kv_dtype = "fp8" if settings.kv_dtype == "fp8" else dtype
-    heads, width, _ = config.kv_shape()
-    lacks = {"handoff"} if settings.adapters else {"handoff", "adapter"}
-    commitment = (
-        f"model:{services.model}|rev:{revision}|dtype:{dtype}|kv:{kv_dtype}|{LAYOUT}|"
-        f"block:{settings.block_size}"
-    )
-    return EngineCard(
-        model=services.model,
-        revision=revision,
-        # Why the smaller: ids beyond the tokenizer mean nothing, ids beyond the model crash it.
-        vocab_size=min(known, config.vocab_size),
-        context_length=found.max_model_len,
-        fingerprints={} if vocabulary is None else vocabulary.fingerprints,
-        eos_ids=tuple(dict.fromkeys((*eos_ids, *config.eos_ids))),
-        block_size=settings.block_size,
-        hash_root=blocks.root(commitment).hex(),
-        kv_layout=KvLayout(
-            kv_dtype,
-            config.layers,
-            heads,
-            width,
-            settings.block_size,
-            "gqa" if config.mla is None else "mla",
-        ),
-        adapters=tuple(Adapter(name) for name in settings.adapters),
-        capabilities=tuple(each for each in CAPABILITIES if each not in lacks),
-        credit_cap=settings.credit_cap,
-    )
 
 
 def weights_of(settings: CudaSettings, services: Services) -> Path:

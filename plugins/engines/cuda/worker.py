@@ -2,6 +2,8 @@
 
 One step after another; where steps overlap, a step is scheduled and launched while the one before
 runs, and its results are read one turn later. Everything about a job's life is seen by this thread.
+
+Argues its length: a thread's whole life, from its first message to its last, in one place.
 """
 
 from __future__ import annotations
