@@ -125,6 +125,8 @@ def _span(votes: Sequence[Vote], rules: Rules, is_decode: bool) -> int:
 
 def _prefills(votes: Sequence[Vote], rules: Rules, waited: int) -> tuple[bool, int]:
     """Whether the next step may compute prompts, and how many steps they have then waited."""
+    if len(votes) == 1:
+        return True, 0
     wanting = [vote for vote in votes if vote.has_prefill]
     if not wanting:
         # Why allowed where all are low: whoever gets a job first need not be asked.

@@ -12,7 +12,7 @@ import torch
 from tests.plugins.engines.cuda.driving import Answer
 from tokenwire.core.host import lone_services
 from tokenwire.core.settings import Place, convert
-from tokenwire.core.tokens import Abort, TokenDelta, TokenJob
+from tokenwire.core.tokens import Control, TokenDelta, TokenJob
 from tokenwire.plugins.engines.cuda.build import assemble, load_here
 from tokenwire.plugins.engines.cuda.laid import lay_out
 from tokenwire.plugins.engines.cuda.parallel.leading import follower_of
@@ -28,18 +28,19 @@ Stage = Sequence[Sequence[TokenJob]]
 BASE = {"device": "cpu", "max_batch_size": 8, "kv_gib": 0.002, "block_size": 4, "threads": 1}
 
 Seen = dict[str, Any]
+Controls = dict[str, tuple[int, Control]]
 
 
 def serve_part(
     mesh: Mesh,
     fields: dict[str, Any],
     stages: Sequence[Stage],
-    aborts: dict[str, int] | None = None,
+    controls: Controls | None = None,
     change: Callable[[Mesh, Passes], None] | None = None,
 ) -> Seen:
     """Every stage is a wave: its jobs reach their parts when this part's of the stage before are
-    over. `aborts`: job -> after how many of its ids it is aborted. `change` is made to the passes
-    before they begin."""
+    over. `controls`: job -> after how many of its ids what is said of it. `change` is made to the
+    passes before they begin."""
     settings = convert(CudaSettings, BASE | fields, Place("test", "engine"))
     services = lone_services()
     loaded, found = load_here(settings, services, mesh=mesh)
@@ -57,7 +58,7 @@ def serve_part(
     if change is not None:
         change(mesh, worker._runner.passes)
     answers = serve_worker(
-        worker, mesh, stages, aborts or {}, lambda: signal.all_gather(torch.zeros(1))
+        worker, mesh, stages, controls or {}, lambda: signal.all_gather(torch.zeros(1))
     )
     return {
         "answers": answers,
@@ -79,7 +80,7 @@ def serve_worker(
     worker: CudaWorker,
     mesh: Mesh,
     stages: Sequence[Stage],
-    aborts: dict[str, int],
+    controls: Controls,
     meet: Callable[[], Any],
 ) -> dict[tuple[str, int], Answer]:
     inbox: queue.SimpleQueue[tuple[TokenDelta, ...]] = queue.SimpleQueue()
@@ -95,8 +96,9 @@ def serve_worker(
                 answer = found.setdefault((delta.job, delta.choice), Answer())
                 answer.deltas.append(delta)
                 left -= delta.finish is not None
-                if delta.finish is None and len(answer.ids) >= aborts.get(delta.job, 1 << 30):
-                    worker.control([Abort(delta.job)])
+                after, control = controls.get(delta.job, (0, None))
+                if control is not None and delta.finish is None and len(answer.ids) >= after:
+                    worker.control([control])
     # Why a meeting: a part that stops ends the jobs of all.
     meeting = threading.Thread(target=meet, daemon=True)
     meeting.start()
@@ -122,5 +124,5 @@ def _next(worker: CudaWorker, inbox: queue.SimpleQueue[Any]) -> tuple[TokenDelta
 
 
 def _check(worker: CudaWorker) -> None:
-    if not worker._thread.is_alive():
-        raise RuntimeError(worker.status().reason)
+    if worker._broken:
+        raise RuntimeError(worker._broken)

@@ -15,7 +15,7 @@ from tests.plugins.engines.cuda.faulty import Faulty
 from tests.plugins.engines.cuda.parallel.loops import Seen, serve_part
 from tests.plugins.engines.cuda.parallel.ranks import run_ranks
 from tests.plugins.engines.cuda.test_matrix import LONG, MODELS, SIZE, jobs
-from tokenwire.core.tokens import FinishKind, LogprobSettings, TokenJob
+from tokenwire.core.tokens import Abort, Credit, FinishKind, LogprobSettings, TokenJob
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
 from tokenwire.plugins.engines.cuda.passes import Passes
 
@@ -58,8 +58,15 @@ def in_step(seen: list[Seen]) -> None:
     assert len({each["passes"] for each in seen}) == 1
 
 
-@pytest.mark.parametrize("layout", ["DEP_2", "TP_2", "TP_2 x DEP_2"])
-@pytest.mark.parametrize("model", ["qwen3_moe", "llama"])
+@pytest.mark.parametrize(
+    ("layout", "model"),
+    [
+        ("DEP_2", "qwen3_moe"),
+        ("TP_2", "qwen3_moe"),
+        ("TP_2", "llama"),
+        ("TP_2 x DEP_2", "qwen3_moe"),
+    ],
+)
 @pytest.mark.parametrize("fields", [{}, EVERYTHING], ids=["plain", "everything"])
 def test_a_group_gives_the_tokens_of_one_device(layout: str, model: str, fields) -> None:
     """Jobs on all parts, then on the last alone, then on the first alone."""
@@ -80,8 +87,14 @@ def test_parts_without_jobs_make_the_passes_of_the_others(fields) -> None:
     same_as_alone(seen, "qwen3_moe", "1", "2", "3")
 
 
-@pytest.mark.parametrize("layout", ["DEP_2", "TP_2"])
-@pytest.mark.parametrize("fields", [{}, {"overlap": True, "speculation": DRAFTS}])
+@pytest.mark.parametrize(
+    ("layout", "fields"),
+    [
+        ("DEP_2", {"overlap": True, "speculation": DRAFTS}),
+        ("TP_2", {}),
+        ("TP_2", {"overlap": True}),
+    ],
+)
 def test_preempted_sequences_give_the_same_tokens(layout: str, fields) -> None:
     """On one part, which pushes its own sequences out again and again; the other has a few."""
     slices = 2 if layout == "TP_2" else 1
@@ -93,16 +106,25 @@ def test_preempted_sequences_give_the_same_tokens(layout: str, fields) -> None:
     same_as_alone(seen, "qwen3_moe", "0", "1", "2", *("few" for _ in few))
 
 
-@pytest.mark.parametrize("layout", ["DEP_2", "TP_2"])
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize(("layout", "overlap"), [("DEP_2", True), ("TP_2", False)])
 def test_a_job_that_is_aborted_changes_no_other(layout: str, overlap: bool) -> None:
     endless = job("endless", LONG[:5], max_tokens=100)
     stages = [[[endless, *jobs("with:")]], [jobs("after:")]]
-    seen = group(layout, "qwen3_moe", stages, {"endless": 4}, overlap=overlap)
+    seen = group(layout, "qwen3_moe", stages, {"endless": (4, Abort("endless"))}, overlap=overlap)
     aborted = seen[0]["answers"].pop(("endless", 0))
     assert aborted.finish.kind is FinishKind.ABORT
     assert len(aborted.ids) < 100
     same_as_alone(seen, "qwen3_moe", "with", "after")
+
+
+def test_a_part_whose_client_is_slow_keeps_nobody_from_hearing_of_it() -> None:
+    """It alone hears of the credit, in a group that has nothing to compute until then."""
+    held = [replace(each, job=f"held:{each.job}", credit=3) for each in jobs() if each.n == 1]
+    given = {each.job: (3, Credit(each.job, 100)) for each in held}
+    seen = group("DEP_2", "qwen3_moe", [[[], held]], given)
+    in_step(seen)
+    for (name, choice), answer in answers(seen).items():
+        assert answer.ids == alone("qwen3_moe")[name.removeprefix("held:"), choice]
 
 
 def test_scores_come_over_the_slices() -> None:
@@ -141,9 +163,17 @@ def poison(mesh: Mesh, passes: Passes) -> None:
     passes.model = Faulty(passes.model, nan_ids=frozenset({BAD}))
 
 
-@pytest.mark.parametrize("layout", ["DEP_2", "TP_2", "TP_2 x DEP_2"])
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("change", [break_first, break_last])
+@pytest.mark.parametrize(
+    ("layout", "overlap", "change"),
+    [
+        ("DEP_2", True, break_first),
+        ("DEP_2", False, break_last),
+        ("TP_2", True, break_first),
+        ("TP_2", True, break_last),
+        ("TP_2", False, break_last),
+        ("TP_2 x DEP_2", True, break_last),
+    ],
+)
 def test_a_rank_that_fails_ends_the_group_and_says_why(layout, overlap: bool, change) -> None:
     """Be it a leader, whose part has no jobs or has them, or a follower."""
     with pytest.raises(AssertionError, match="the test's fault"):

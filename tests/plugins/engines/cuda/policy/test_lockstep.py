@@ -116,6 +116,11 @@ def test_prompts_are_held_back(found, allowed: bool) -> None:
     assert agree(found, RULES).prefill_next == allowed
 
 
+def test_a_part_alone_holds_nothing_back() -> None:
+    assert agree([DECODES], RULES).prefill_next
+    assert agree([WANTS], RULES).prefill_next
+
+
 def test_prompts_are_held_back_for_so_many_steps_and_no_more() -> None:
     pace = Pace(RULES)
     seen = [pace.settle([WANTS, DECODES]).prefill_next for _ in range(9)]
