@@ -56,10 +56,11 @@ def all_reduce_bytes(ranks: int, tokens: float, hidden: float) -> float:
 
 def all_reduce_seconds(shape: ModelShape, cluster: Cluster, layout: Layout, tokens: float) -> float:
     """A step's all-reduces, all layers: after attention and after each layer that is cut; where
-    experts are divided too, their sum is part of the exchange."""
+    experts are divided too, their sum is part of the exchange, and shared experts have their own."""
     if layout.tensor == 1:
         return 0.0
-    count = 2 * shape.layers - (shape.moe_layers if layout.data > 1 else 0)
+    has_none = layout.data > 1 and shape.moe is not None and not shape.moe.shared
+    count = 2 * shape.layers - (shape.moe_layers if has_none else 0)
     moved = all_reduce_bytes(layout.tensor, tokens, shape.hidden)
     return count * moved / cluster.summing(layout.tensor)
 
@@ -76,7 +77,8 @@ def exchange_seconds(
     """Rows to experts and back, one layer; `tokens` of one part. 0 where there is one part alone.
 
     In `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: each sends 1/n of a
-    part's rows, and rows are gathered (and summed on their way back) over NVLink.
+    part's rows, and rows are gathered over NVLink, those of the part itself too, summed on their
+    way back, and gathered at home.
     """
     moe = shape.moe
     if moe is None or layout.data == 1:
@@ -86,7 +88,8 @@ def exchange_seconds(
     copies = copies_sent(layout.data, moe.top_k, dispatch)
     outside = cluster.link(layout.gpus)
     seconds = once * copies / layout.tensor / outside
-    inside = once * copies * (layout.tensor - 1) / layout.tensor
+    came = min(moe.top_k, layout.data) if dispatch == "pair" else copies
+    inside = (once * came + tokens * back) * (layout.tensor - 1) / layout.tensor
     if dispatch == "node" and layout.gpus > cluster.domain:
         nodes = layout.gpus / cluster.domain
         seconds = once * places_touched(nodes, moe.top_k) / layout.tensor / outside

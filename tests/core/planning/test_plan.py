@@ -131,7 +131,7 @@ def test_wide_expert_parallelism_over_a_slow_network_is_refused():
     said = refused["DEP_64"].refused
     assert said == (
         "its exchange over 12.5 GB/s caps a GPU at 1,240 tokens/s from a batch of 9 on; "
-        "DEP_8 gives 3,511, TP_2 x DEP_4 2,846"
+        "DEP_8 gives 3,511, TP_2 x DEP_4 2,816"
     )
     assert refused["DEP_64"].instead == Layout(1, 8)
     assert plan.pick.layout == Layout(1, 8)
