@@ -13,15 +13,18 @@ import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Literal, Protocol, TypeAlias, final
 
 from msgspec.structs import replace
 
 from tokenwire.core.tokens import (
     Control,
+    EngineCard,
     Finish,
     FinishCause,
     FinishKind,
+    KvEvent,
+    TokenDelta,
     TokenJob,
 )
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
@@ -41,20 +44,23 @@ from tokenwire.plugins.engines.cuda.parallel.frames import (
     Wake,
 )
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch, Launched
-from tokenwire.plugins.engines.cuda.parallel.front.news import News, State
 from tokenwire.plugins.engines.cuda.parallel.front.part import Part
 from tokenwire.plugins.engines.cuda.parallel.front.waits import Backoff, Timer
 from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
 from tokenwire.plugins.engines.cuda.parallel.front.words import Words
 from tokenwire.plugins.engines.cuda.parallel.order import Order, write_order
 
-__all__ = ("Instance",)
+__all__ = ("Instance", "News", "State")
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
+
+State: TypeAlias = Literal["starting", "ready", "down", "ended"]
 
 LAST_WORD_S: Final = 3.0
 """How long the front waits for the launcher's word on why a connection ended: it takes a tenth of
 a second, and more on a machine that is busy."""
+FAR_S: Final = 0.5
+"""The same where the rank is another machine's, which the launcher here does not see."""
 LOOK_S: Final = 0.05
 STOP_S: Final = 25.0
 """How long a group that was told to stop may take: a leader's own grace, and a little."""
@@ -62,6 +68,22 @@ LEAVE_S: Final = 2.0
 """How long followers may take to end after their leaders."""
 UNREAD_S: Final = 0.2
 """How long what a rank said last may take to be read."""
+
+
+class News(Protocol):
+    def deltas(self, batch: tuple[TokenDelta, ...]) -> None: ...
+
+    def events(self, part: Part, events: Sequence[KvEvent]) -> None: ...
+
+    def left(self, part: Part) -> None:
+        """It is gone."""
+
+    def moved(self, instance: Instance) -> None:
+        """Its state or its progress is another."""
+
+    def misfit(self, cards: Sequence[EngineCard]) -> str:
+        """Why these cannot serve what the front has promised; "": they can."""
+        ...
 
 
 @final
@@ -91,7 +113,9 @@ class Instance:
         self._hellos: dict[int, Hello] = {}
         self._wave = 0
         self._word = ""
-        """Why it fails, said by a rank."""
+        """Why it fails, as far as is known."""
+        self._is_said = False
+        """A rank said so itself."""
         self._token = ""
         self._timer = Timer(self._loop)
         self._backoff = Backoff()
@@ -109,7 +133,7 @@ class Instance:
         self.starts += 1
         self.state, self.reason = "starting", "it is starting"
         self._wires, self._hellos, self.parts = {}, {}, []
-        self._wave, self._word, self.progress = 0, "", {}
+        self._wave, self._word, self._is_said, self.progress = 0, "", False, {}
         self._token = secrets.token_hex(32)
         path = self._folder / f"order-{self.index}"
         self._words.failure.unlink(missing_ok=True)
@@ -193,9 +217,7 @@ class Instance:
                 self._hush()
                 self._welcome()
             case Failed():
-                # Why not where one is gone: the others fail because of that.
-                if not self._word:
-                    self._fail(self._words.said(wire.rank, frame.text))
+                self._suspect(wire.rank, self._words.said(wire.rank, frame.text), is_said=True)
             case Instead():
                 self.fallen = FellBack(frame)
                 self._fail(f"{frame.layout} shall start instead")
@@ -210,12 +232,7 @@ class Instance:
             if not any(part.wire.rank in self._wires for part in self.parts):
                 self._timer.set(LEAVE_S, self._end)
             return
-        if not self._word:
-            self._word = self._words.gone(wire.rank)
-            here = self.ranks // self._order.settings.nodes
-            # Why not at once: the launcher knows the signal, and says it a moment later. Of another
-            # machine's ranks the one here knows nothing.
-            self._await_word(self._loop.time() + (LAST_WORD_S if wire.rank < here else 0))
+        self._suspect(wire.rank, self._words.gone(wire.rank))
 
     # --- what it is given --------------------------------------------------------------------
 
@@ -272,8 +289,9 @@ class Instance:
             self._again()
         else:
             # Why not at once: what a rank said last may not have been read yet.
-            word = self._words.died() or self._word or self._words.ended(code)
-            self._timer.set(UNREAD_S, lambda: self._fail(word))
+            self._timer.set(
+                UNREAD_S, lambda: self._fail(self._verdict() or self._words.ended(code))
+            )
 
     def _fail(self, sentence: str) -> None:
         """End it as a whole, and everything that it ran."""
@@ -324,12 +342,27 @@ class Instance:
         self.state, self.reason = "ended", "it was shut down"
         self._news.moved(self)
 
+    def _suspect(self, rank: int, word: str, *, is_said: bool = False) -> None:
+        """Something is wrong with a rank, by its own word or by its silence. Why the group does not
+        end at once: what is heard first may come of another's end, and the launcher, which sees all
+        ranks of this machine, says which was first a moment later."""
+        if not self._word:
+            self._word, self._is_said = word, is_said
+            is_here = rank < self.ranks // self._order.settings.nodes
+            self._await_word(self._loop.time() + (LAST_WORD_S if is_here else FAR_S))
+
     def _await_word(self, until: float) -> None:
-        found = self._words.died()
-        if found is not None or self._loop.time() >= until:
-            self._fail(found or self._word)
+        if self._words.died() or self._loop.time() >= until:
+            self._fail(self._verdict())
         else:
             self._timer.set(LOOK_S, lambda: self._await_word(until))
+
+    def _verdict(self) -> str:
+        """The launcher's word where it names a signal; else a rank's own; else what there is."""
+        sentence, is_signal = self._words.died() or ("", False)
+        if self._word and (self._is_said or not sentence) and not is_signal:
+            return self._word
+        return sentence
 
     def _hush(self) -> None:
         """Somebody said something: the silence begins anew."""

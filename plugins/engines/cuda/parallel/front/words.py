@@ -39,8 +39,9 @@ class Words:
         """All processes, by themselves."""
         return f"group {self._index}: its processes ended with exit code {code}"
 
-    def died(self) -> str | None:
-        """What the launcher has written. None: nothing yet."""
+    def died(self) -> tuple[str, bool] | None:
+        """What the launcher has written, and whether it is a signal: no rank can say that of
+        itself. None: nothing yet."""
         try:
             found = json.loads(self.failure.read_text())
         except (OSError, ValueError):
@@ -48,8 +49,8 @@ class Words:
         text = str(found.get("message") or "").removeprefix(ENGINE)
         if isinstance(rank := found.get("rank"), int):
             how = found.get("signal") or f"exit code {found.get('code')}"
-            return f"{self.who(rank)} died: {how}"
-        return f"group {self._index}: {text}"
+            return f"{self.who(rank)} died: {how}", bool(found.get("signal"))
+        return f"group {self._index}: {text}", False
 
     def silent(self, ready: Collection[int], entered: Collection[int], seconds: float) -> str:
         """Of the ranks that are not `ready` after so long without a word."""

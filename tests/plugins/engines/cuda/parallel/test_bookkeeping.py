@@ -276,9 +276,11 @@ def test_what_failed_is_said_once_and_by_name(tmp_path: Path) -> None:
     assert words.said(2, "engine cuda: no memory") == "rank 2 of 4 of group 1: no memory"
     assert words.died() is None
     words.failure.write_text('{"rank": 3, "code": 7, "signal": ""}')
-    assert words.died() == "rank 3 of 4 of group 1 died: exit code 7"
+    assert words.died() == ("rank 3 of 4 of group 1 died: exit code 7", False)
+    words.failure.write_text('{"rank": 3, "code": -9, "signal": "SIGKILL"}')
+    assert words.died() == ("rank 3 of 4 of group 1 died: SIGKILL", True)
     words.failure.write_text('{"message": "engine cuda: GPUs 2 to 3 are wanted"}')
-    assert words.died() == "group 1: GPUs 2 to 3 are wanted"
+    assert words.died() == ("group 1: GPUs 2 to 3 are wanted", False)
     assert words.silent({0}, {0, 3}, 60.0).startswith(
         "group 1: ranks 1, 2, 3 of 4 said nothing for 60 s while starting (3 had begun): look"
     )
