@@ -2,87 +2,87 @@
 
     benchmarks/gpu/check.sh --output result.json [--device cpu] [--parts ops,bench,...] [--small]
 
-Each part has a share of the time; one that fails is told in the result, and the others go on. The
-exit code is 1 where a law is broken. On a CPU, and with --small, it is a rehearsal: the same code
-on tiny sizes, whose times mean nothing.
+Each part runs in a process of its own, for so many seconds at most; one that fails, hangs or dies
+is told in the result, and the others go on. The exit code is 1 where a law is broken, or a part did
+not come to its end. On a CPU, and with --small, it is a rehearsal: the same code on tiny sizes,
+whose times mean nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
-import subprocess
 import sys
 import time
-import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))
-
+import distances
+import machine
+import one_rank
+import proofs
 import whole
+from apart import Asked, Part, run
 
-from tokenwire.kernels.bench import measured, roofline
-from tokenwire.kernels.grid import reports
-
-PARTS = ("ops", "bench", "graphs", "invariance", "whole")
-MOST_SECONDS = {"ops": 150.0, "bench": 90.0}
-"""After which a part takes no further case. The rest are bounded by their sizes."""
+MOST_SECONDS = 450.0
+"""Of all parts: one that begins late gets what is left."""
 
 
-def machine(device: str) -> dict[str, Any]:
-    import torch
-    import triton
-
-    found: dict[str, Any] = {
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "triton": triton.__version__,
-        "device": device,
-    }
-    if device == "cuda":
-        query = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,power.limit"
-        told = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        found |= {"gpu": torch.cuda.get_device_name(), "nvidia_smi": told.stdout.strip()}
-    return found
+class Bounded(NamedTuple):
+    part: Part
+    seconds: float
+    shards: int = 1
+    """Processes that share it on a GPU: most of its time is compiling."""
 
 
-def ops(device: str, small: bool) -> dict[str, Any]:
-    """Every implementation against its reference, in every dtype of the grid, bfloat16 too."""
-    begun, lines, broken, skipped = time.monotonic(), [], [], 0
-    for report in reports(("silu_mul", "rms_norm") if small else (), device=device):
-        skipped += bool(report.skipped)
-        if not report.skipped:
-            lines.append(report.line())
-        if report.faults:
-            broken.append(report.line())
-        if time.monotonic() - begun > MOST_SECONDS["ops"]:
-            broken.append(f"out of time after {len(lines)} cases")
-            break
-    return {"lines": lines, "broken": broken, "skipped": skipped}
-
-
-def bench(device: str, small: bool) -> dict[str, Any]:
-    """Measured time over the roofline's."""
-    begun, found = time.monotonic(), []
-    for one in measured(("silu_mul",) if small else (), device=device):
-        print(one.line(), flush=True)
-        found.append(json.loads(one.as_json()))
-        if time.monotonic() - begun > MOST_SECONDS["bench"]:
-            break
-    limits = roofline(device)
-    return {"bandwidth": limits.bandwidth, "peak": limits.peak, "rows": found, "broken": []}
+PARTS = {
+    "machine": Bounded(machine.versions, 30),
+    "ops": Bounded(proofs.ops, 100, shards=6),
+    "grouped": Bounded(distances.grouped, 45),
+    "latent": Bounded(distances.latent, 30),
+    "exchange": Bounded(distances.exchange, 25),
+    "nccl": Bounded(one_rank.one_rank, 40),
+    "graphs": Bounded(whole.graphs, 40),
+    "invariance": Bounded(whole.invariance, 40),
+    "mixtures": Bounded(whole.mixtures, 90),
+    "latents": Bounded(whole.latents, 60),
+    "dense": Bounded(whole.dense, 60),
+    "bench": Bounded(proofs.bench, 60),
+}
+"""In the order in which they run: what is wanted most comes first."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    options = _options()
+    begun, result = time.monotonic(), {"device": options.device, "parts": {}, "clocks": []}
+    is_whole = True
+    for name in options.parts.split(","):
+        part = PARTS[name]
+        left = MOST_SECONDS - (time.monotonic() - begun)
+        result["clocks"].append(machine.clocks(options.device, begun) | {"before": name})
+        shards = part.shards if options.device == "cuda" else 1
+        asked = Asked(options.device, options.small, options.model, shards=shards)
+        started = time.monotonic()
+        found: dict[str, Any] = {"broken": ["no time was left for it"]}
+        if left > 0:
+            bound = part.seconds if options.device == "cuda" else left
+            found = run(part.part, asked, min(bound, left))
+        found["seconds"] = round(time.monotonic() - started, 1)
+        is_whole &= not found["broken"]
+        result["parts"][name] = found
+        verdict = "BROKEN" if found["broken"] else "holds"
+        print(f"{name}: {verdict} ({found['seconds']} s)", *found["broken"], sep="\n  ", flush=True)
+        # Why each time: what is there stays, where the machine is taken away.
+        options.output.write_text(json.dumps(result, indent=1) + "\n")
+    result["clocks"].append(machine.clocks(options.device, begun) | {"before": "the end"})
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+    return 0 if is_whole else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--output", type=Path, default=Path("gpu-check.json"))
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--parts", default=",".join(PARTS))
@@ -91,29 +91,10 @@ def main() -> int:
         "--model", type=Path, help="a model folder to measure beside the random ones"
     )
     options = parser.parse_args()
-    runs: dict[str, Callable[[], dict[str, Any]]] = {
-        "ops": lambda: ops(options.device, options.small),
-        "bench": lambda: bench(options.device, options.small),
-        "graphs": lambda: whole.graphs(options.device, options.small),
-        "invariance": lambda: whole.invariance(options.device, options.small),
-        "whole": lambda: whole.speeds(options.device, options.small, options.model),
-    }
-    result: dict[str, Any] = {"machine": machine(options.device), "parts": {}}
-    is_whole = True
-    for part in options.parts.split(","):
-        begun = time.monotonic()
-        try:
-            found = runs[part]()
-        except Exception:
-            found = {"broken": [traceback.format_exc()]}
-        found["seconds"] = round(time.monotonic() - begun, 1)
-        is_whole &= not found["broken"]
-        result["parts"][part] = found
-        verdict = "BROKEN" if found["broken"] else "holds"
-        print(f"{part}: {verdict} ({found['seconds']} s)", *found["broken"], sep="\n  ", flush=True)
-        # Why each time: what is there stays, where the machine is taken away.
-        options.output.write_text(json.dumps(result, indent=1) + "\n")
-    return 0 if is_whole else 1
+    for name in options.parts.split(","):
+        if name not in PARTS:
+            parser.error(f"no part is called '{name}'; they are: {', '.join(PARTS)}")
+    return options
 
 
 if __name__ == "__main__":

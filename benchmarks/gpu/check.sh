@@ -14,5 +14,6 @@ if ! "$python" -c 'import msgspec, pluggy' 2>/dev/null; then
     "$python" -m pip install --quiet --target "$tree" ${WHEELS:+--no-index --find-links "$WHEELS"} \
         msgspec pluggy
 fi
-export PYTHONPATH="$tree${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
+# Why the script's folder too: the process that parts are forked from has no script of its own.
+export PYTHONPATH="$tree:$root/benchmarks/gpu${PYTHONPATH:+:$PYTHONPATH}" PYTHONDONTWRITEBYTECODE=1
 timeout "${LIMIT:-480}" "$python" "$root/benchmarks/gpu/check.py" "$@"

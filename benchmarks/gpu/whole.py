@@ -1,274 +1,224 @@
-"""Whole models on the engine: the same ids by graphs and in any batch; a step beside its floor."""
+"""Parts of the check that run whole models on the engine: the same ids by graphs and in any batch;
+a decode step beside its floor."""
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
+from apart import Asked, Found, tried
+from driving import Driver, engine_of, jobs_of
 from msgspec.structs import replace
-
-from tokenwire.core.host import lone_services
-from tokenwire.core.ports.engine import Engine
-from tokenwire.core.threaded_engine import ThreadedEngine
-from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import (
-    JobSampling,
-    JobStopping,
-    LogprobSettings,
-    TokenDelta,
-    TokenJob,
+from networks import (
+    DEEPSEEK_V2_LITE,
+    QWEN3_06B,
+    QWEN3_30B,
+    SMOLLM2,
+    TINY,
+    TINY_MLA,
+    TINY_MOE,
+    random_model,
 )
-from tokenwire.kernels.bench import roofline
-from tokenwire.plugins.engines.cuda.build import assemble, choose_ops
-from tokenwire.plugins.engines.cuda.load import Loaded, load
-from tokenwire.plugins.engines.cuda.models.causal import CausalModel
-from tokenwire.plugins.engines.cuda.models.config import Mixture, ModelConfig, Rope
+
+from tokenwire.core.cost.decode import decode_step
+from tokenwire.core.cost.gpus import Cluster, Figure, Gpu
+from tokenwire.core.token_ids import TokenIds
+from tokenwire.core.tokens import JobSampling, JobStopping, TokenJob
+from tokenwire.kernels.bench import Roofline, roofline
+from tokenwire.plugins.engines.cuda.build import choose_ops
+from tokenwire.plugins.engines.cuda.load import Loaded, load, load_config
+from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
 from tokenwire.plugins.engines.cuda.preflight import look
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
-from tokenwire.plugins.engines.cuda.sizes import kv_token_bytes, shape
+from tokenwire.plugins.engines.cuda.sizes import GIB, kv_token_bytes
 
-GREEDY = JobSampling(temperature=0.0)
-TINY = ModelConfig(
-    family="qwen3",
-    hidden=64,
-    intermediate=96,
-    layers=2,
-    heads=4,
-    kv_heads=2,
-    head_dim=16,
-    vocab_size=512,
-    context_length=512,
-    rms_eps=1e-6,
-    ropes=(Rope(16, 1e6),),
-    rope_of_layer=(0, 0),
-    windows=(0, 0),
-    attention_scale=16**-0.5,
-    tie=True,
-    qk_norm=True,
-    dtype="float32",
-)
-EXPERTS = Mixture(8, 2, 48, (0, 1))
-QWEN3_06B = replace(
-    TINY,
-    hidden=1024,
-    intermediate=3072,
-    layers=28,
-    heads=16,
-    kv_heads=8,
-    head_dim=128,
-    vocab_size=151_936,
-    context_length=8192,
-    ropes=(Rope(128, 1e6),),
-    rope_of_layer=(0,) * 28,
-    windows=(0,) * 28,
-    attention_scale=128**-0.5,
-    dtype="bfloat16",
-)
-SMOLLM2 = replace(
-    QWEN3_06B,
-    family="llama",
-    hidden=576,
-    intermediate=1536,
-    layers=30,
-    heads=9,
-    kv_heads=3,
-    head_dim=64,
-    vocab_size=49_152,
-    ropes=(Rope(64, 1e5),),
-    rope_of_layer=(0,) * 30,
-    windows=(0,) * 30,
-    attention_scale=64**-0.5,
-    qk_norm=False,
-)
+__all__ = ("dense", "floor", "graphs", "invariance", "latents", "mixtures")
+
+STEADY = {"objective": "determinism"}
 
 
-def graphs(device: str, small: bool) -> dict[str, Any]:
+def graphs(asked: Asked) -> Iterator[Found]:
     """Decode by captured graphs, padded to their sizes, and without: the same ids, also where a
-    launch that waits for the device fails."""
-    jobs = _jobs(7, 33, 24, TINY.vocab_size)
-    plain = _answers(_tiny(device, graphs=False, overlap=False), jobs)
-    captured = _answers(_tiny(device, graphs=True, overlap=True), jobs)
-    strict = _answers(_tiny(device, graphs=True, overlap=True, forbid_waits=True), jobs)
-    ways = {"graphs": captured, "launches that may not wait": strict}
-    return {"broken": [_differ(way, plain, ids) for way, ids in ways.items() if ids != plain]}
+    launch that waits for the device fails. With kernels that a row's company does not change, where
+    there are some; latent attention in float32."""
+    kinds = {"dense": (TINY, STEADY), "experts": (TINY_MOE, STEADY), "latents": (TINY_MLA, {})}
+    for name, (config, settings) in kinds.items():
+        yield from tried(_graphs(name, _in_dtype(config, asked, settings), asked.device, settings))
 
 
-def invariance(device: str, small: bool) -> dict[str, Any]:
-    """A request's ids and log probabilities alone, and among others of other lengths, whole and in
-    chunks, with deterministic kernels; dense, and with experts."""
+def _graphs(
+    name: str, config: ModelConfig, device: str, settings: dict[str, Any]
+) -> Iterator[Found]:
+    jobs = jobs_of(7, 33, 24, config.vocab_size)
+    plain = _ids(config, device, jobs, graphs=False, overlap=False, **settings)
+    ways: dict[str, dict[str, Any]] = {
+        "graphs": {},
+        "launches that may not wait": {"forbid_waits": True},
+    }
+    for way, more in ways.items():
+        ids = _ids(config, device, jobs, graphs=True, overlap=True, **settings, **more)
+        yield "holds" if ids == plain else "broken", _told(f"{name}: {way}", plain, ids)
+
+
+def invariance(asked: Asked) -> Iterator[Found]:
+    """A request's ids alone, and among others of other lengths, with `objective: determinism`."""
+    made = 24 if asked.small else 64
     mine = TokenJob(
         job="mine",
         model="m",
         prompt=TokenIds(range(3, 80)),
         sampling=JobSampling(temperature=0.8, seed=5),
-        stopping=JobStopping(max_tokens=24 if small else 64, ignore_eos=True),
-        logprobs=LogprobSettings(top=2),
+        stopping=JobStopping(max_tokens=made, ignore_eos=True),
     )
-    others = _jobs(5 if small else 47, 50, 24 if small else 64, TINY.vocab_size)
-    ways: dict[str, dict[str, Any]] = {"a batch": {}, "a batch in chunks": {"chunk": 16}}
-    broken = []
-    for name, config in {"dense": TINY, "experts": replace(TINY, mixture=EXPERTS)}.items():
-        alone, bits = _told(device, config, [mine])
-        for way, options in ways.items():
-            among, others_bits = _told(device, config, [*others, mine], **options)
-            if alone != among:
-                broken.append(_differ(f"{name}, {way}", alone, among))
-            elif bits != others_bits:
-                broken.append(f"{name}, {way}: the same ids, and other log probabilities")
-    return {"broken": broken}
+    for name, tiny in {"dense": TINY, "experts": TINY_MOE}.items():
+        config = _in_dtype(tiny, asked, STEADY)
+        others = jobs_of(5 if asked.small else 47, 50, made, config.vocab_size)
+        yield from tried(_invariance(name, config, asked.device, mine, others))
 
 
-def _told(
-    device: str, config: ModelConfig, jobs: list[TokenJob], chunk: int = 0
-) -> tuple[list[int], list[float]]:
-    """Of the last job."""
-    engine = _tiny(device, config, objective="determinism", long_prefill_tokens=chunk)
-    deltas = [delta for delta in _deltas(engine, jobs) if delta.job == jobs[-1].job]
-    numbers = [each.logprob for delta in deltas for each in delta.logprobs]
-    return [id for delta in deltas for id in delta.ids], numbers
+def _invariance(
+    name: str, config: ModelConfig, device: str, mine: TokenJob, others: list[TokenJob]
+) -> Iterator[Found]:
+    alone = _ids(config, device, [mine], **STEADY)["mine"]
+    among = _ids(config, device, [*others, mine], **STEADY)["mine"]
+    yield "holds" if alone == among else "broken", _told(f"{name}: a batch", alone, among)
 
 
-def speeds(device: str, small: bool, folder: Path | None) -> dict[str, Any]:
-    """Tokens a second and a decode step beside its floor: the bytes that it must read."""
-    bandwidth = roofline(device).bandwidth
-    rows = []
-    models = {"tiny": TINY} if small else {"Qwen3-0.6B": QWEN3_06B, "SmolLM2-135M": SMOLLM2}
+def dense(asked: Asked) -> Iterator[Found]:
+    """Qwen3-0.6B and SmolLM2-135M, and the model that is named: a step beside its floor."""
+    limits = roofline(asked.device)
+    models = {"Qwen3-0.6B": QWEN3_06B, "SmolLM2-135M": SMOLLM2}
+    if asked.small:
+        models = {"tiny": TINY}
     for name, config in models.items():
-        loaded = _random(config, device)
-        for batch in (1, 4) if small else (1, 64, 256):
-            rows.append(_speed(f"{name} (random)", loaded, batch, bandwidth, small))
-    if folder is not None:
-        rows += _named(folder, device, bandwidth, small)
-    return {"rows": rows, "broken": []}
+        yield from tried(_random(name, config, asked, limits, (1, 64, 256), 512))
+    if asked.model is not None:
+        loaded = _named(asked.model, asked.device)
+        yield from _speeds(asked.model.name, loaded, limits, (1, 64), asked, 512)
 
 
-def _named(folder: Path, device: str, bandwidth: float, small: bool) -> list[dict[str, Any]]:
-    from tokenwire.plugins.engines.cuda.load import load_config
+def mixtures(asked: Asked) -> Iterator[Found]:
+    """Of Qwen3-30B-A3B's sizes, in bfloat16, at a context of 2k."""
+    config = TINY_MOE if asked.small else QWEN3_30B
+    yield from _random("Qwen3-30B-A3B", config, asked, roofline(asked.device), (1, 64), 1984)
 
+
+def latents(asked: Asked) -> Iterator[Found]:
+    """Of DeepSeek-V2-Lite's sizes, in bfloat16, at a context of 2k."""
+    config = TINY_MLA if asked.small else DEEPSEEK_V2_LITE
+    yield from _random("DeepSeek-V2-Lite", config, asked, roofline(asked.device), (1, 64), 1984)
+
+
+def floor(config: ModelConfig, bandwidth: float, peak: float, *, batch: int, context: int) -> float:
+    """Seconds of a decode step: bytes that it must read and products that it must make. `peak` 0:
+    binds nothing."""
+    top = peak or float("inf")
+    rate, products = (Figure(each, each, "measured") for each in (bandwidth, top))
+    gpu = Gpu("this one", 0, rate, products, None, nvlink=1, domain=1, nic=1)
+    cluster = Cluster(gpu, domain=1, nic=1)
+    return decode_step(shape_of(config), cluster, batch=batch, context=context).seconds
+
+
+def _random(
+    name: str,
+    config: ModelConfig,
+    asked: Asked,
+    limits: Roofline,
+    batches: tuple[int, ...],
+    given: int,
+) -> Iterator[Found]:
+    begun = time.perf_counter()
+    loaded = random_model(config, asked.device)
+    yield "loaded", {"model": name, "bytes": loaded.bytes, "s": time.perf_counter() - begun}
+    yield from _speeds(f"{name} (random)", loaded, limits, batches, asked, given)
+
+
+def _speeds(
+    name: str,
+    loaded: Loaded,
+    limits: Roofline,
+    batches: tuple[int, ...],
+    asked: Asked,
+    given: int,
+) -> Iterator[Found]:
+    """One engine, a row for each number of sequences."""
+    given, made = (16, 16) if asked.small else (given, 128)
+    batches = (1, 4) if asked.small else batches
+    config, most = loaded.config, max(batches)
+    element = loaded.model.dtype.itemsize
+    token = sum(kv_token_bytes(config, group, element) for group in config.groups)
+    begun = time.perf_counter()
+    driver = Driver(
+        engine_of(
+            loaded,
+            max_batch_size=most,
+            max_batch_tokens=512 if asked.small else 8192,
+            max_model_len=given + made,
+            # Why so: prompts are never shared, and other engines on this GPU need room.
+            kv_gib=(most + 1) * (given + made + 64) * token / GIB,
+            prefix_cache=False,
+        )
+    )
+    yield "ready", {"model": name, "s": time.perf_counter() - begun}
+    for batch in batches:
+        # Why not greedy: sequences that say the same would take the same experts.
+        jobs = jobs_of(batch, given, made, config.vocab_size, temperature=1.0)
+        begun = time.perf_counter()
+        steps = driver.steps(jobs)
+        seconds = time.perf_counter() - begun
+        context = given + made // 2
+        least = floor(config, limits.bandwidth, limits.peak, batch=batch, context=context)
+        step = median(steps)
+        row = {
+            "model": name,
+            "batch": batch,
+            "in": given,
+            "out": made,
+            "tokens_per_s": batch * made / seconds,
+            "decode_tokens_per_s": batch / step,
+            "step_ms": step * 1e3,
+            "floor_ms": least * 1e3,
+            "distance": step / least,
+        }
+        print(
+            f"{name} B={batch}: {row['decode_tokens_per_s']:.0f} tok/s, step {step * 1e3:.3f} ms "
+            f"of {least * 1e3:.3f} ms, {row['distance']:.2f}x",
+            flush=True,
+        )
+        yield "rows", row
+    driver.close()
+
+
+def _named(folder: Path, device: str) -> Loaded:
     config = load_config(folder)
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     ops = choose_ops(CudaSettings(), config, device, dtype, look(device))
-    loaded = load(folder, device=device, dtype=dtype, ops=ops)
-    return [_speed(folder.name, loaded, batch, bandwidth, small) for batch in (1, 64)]
+    return load(folder, device=device, dtype=dtype, ops=ops)
 
 
-def _speed(name: str, loaded: Loaded, batch: int, bandwidth: float, small: bool) -> dict[str, Any]:
-    given, made = (16, 16) if small else (512, 128)
-    engine = _engine(loaded, max_batch_size=batch, max_batch_tokens=max(2048, batch))
-    jobs = _jobs(batch, given, made, loaded.config.vocab_size)
-    begun = time.perf_counter()
-    steps = asyncio.run(_timed(engine, jobs))
-    seconds = time.perf_counter() - begun
-    config, element = loaded.config, loaded.model.dtype.itemsize
-    context = given + made // 2
-    token = sum(kv_token_bytes(config, group, element) for group in config.groups)
-    floor = (loaded.bytes + batch * context * token) / bandwidth
-    step = median(steps)
-    row = {
-        "model": name,
-        "batch": batch,
-        "in": given,
-        "out": made,
-        "tokens_per_s": batch * made / seconds,
-        "step_ms": step * 1e3,
-        "floor_ms": floor * 1e3,
-        "distance": step / floor,
-    }
-    print(
-        f"{name} B={batch}: {row['tokens_per_s']:.0f} tok/s, step {step * 1e3:.3f} ms of "
-        f"{floor * 1e3:.3f} ms, {row['distance']:.2f}x",
-        flush=True,
-    )
-    return row
+def _in_dtype(config: ModelConfig, asked: Asked, settings: dict[str, Any]) -> ModelConfig:
+    is_exact = asked.device == "cpu" or settings is not STEADY
+    return replace(config, dtype="float32" if is_exact else "bfloat16")
 
 
-def _tiny(device: str, config: ModelConfig = TINY, **settings: Any) -> Engine:
-    dtype = "float32" if device == "cpu" else "bfloat16"
-    return _engine(_random(replace(config, dtype=dtype), device, **settings), **settings)
+def _ids(
+    config: ModelConfig, device: str, jobs: list[TokenJob], **settings: Any
+) -> dict[str, list[int]]:
+    chosen = {name: settings[name] for name in ("objective",) if name in settings}
+    loaded = random_model(config, device, **chosen)
+    driver = Driver(engine_of(loaded, kv_gib=0.25, **settings))
+    try:
+        return driver.ids(jobs)
+    finally:
+        driver.close()
 
 
-def _random(config: ModelConfig, device: str, **settings: Any) -> Loaded:
-    """Weights of a normal distribution, the same ones every time."""
-    dtype = getattr(torch, config.dtype)
-    chosen = CudaSettings(**settings)
-    model = CausalModel(
-        config, choose_ops(chosen, config, device, dtype, look(device)), device=device, dtype=dtype
-    )
-    generator = torch.Generator(device).manual_seed(0)
-    for name, place in model.places.items():
-        if name.endswith("norm.weight"):
-            place.fill_(1.0)
-        else:
-            place.normal_(std=0.3 if config.hidden == TINY.hidden else 0.02, generator=generator)
-    return Loaded(model, config, model.weight_bytes, 0.0)
-
-
-def _engine(loaded: Loaded, **settings: Any) -> Engine:
-    is_cpu = loaded.model.device.type == "cpu"
-    chosen = CudaSettings(grammar="none", **settings)
-    found = shape(chosen, loaded.config, None, is_cpu=is_cpu)
-    built = assemble(chosen, lone_services(), loaded, found)
-    return ThreadedEngine(built.worker, built.card, built.slots, "cuda")
-
-
-def _jobs(count: int, given: int, made: int, vocabulary: int) -> list[TokenJob]:
-    return [
-        TokenJob(
-            job=f"j{index}",
-            model="m",
-            prompt=TokenIds(
-                (index * 7919 + at * 104_729) % (vocabulary - 3) + 3 for at in range(given)
-            ),
-            sampling=GREEDY,
-            stopping=JobStopping(max_tokens=made, ignore_eos=True),
-        )
-        for index in range(count)
-    ]
-
-
-def _answers(engine: Engine, jobs: list[TokenJob]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {job.job: [] for job in jobs}
-    for delta in _deltas(engine, jobs):
-        found[delta.job] += delta.ids
-    return found
-
-
-def _deltas(engine: Engine, jobs: list[TokenJob]) -> list[TokenDelta]:
-    found: list[TokenDelta] = []
-
-    async def go() -> None:
-        left = len(jobs)
-        engine.submit(jobs)
-        async for batch in engine.batches():
-            found.extend(batch)
-            left -= sum(delta.finish is not None for delta in batch)
-            if not left:
-                break
-        await engine.drain(0)
-
-    asyncio.run(go())
-    return found
-
-
-async def _timed(engine: Engine, jobs: list[TokenJob]) -> list[float]:
-    """Seconds between steps that brought an id for every job."""
-    left, last, steps = len(jobs), 0.0, []
-    engine.submit(jobs)
-    async for batch in engine.batches():
-        now = time.perf_counter()
-        if last and len(batch) == len(jobs):
-            steps.append(now - last)
-        last = now
-        left -= sum(delta.finish is not None for delta in batch)
-        if not left:
-            break
-    await engine.drain(0)
-    return steps or [float("nan")]
-
-
-def _differ(what: str, one: Any, other: Any) -> str:
+def _told(what: str, one: Any, other: Any) -> str:
+    if one == other:
+        return f"with {what} the ids are the same"
     return f"with {what} the ids are others: {str(one)[:200]} and {str(other)[:200]}"
