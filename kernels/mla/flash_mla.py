@@ -5,7 +5,6 @@ Why `use_legacy`: since 1.0 the package keeps its dense kernels, those of 9.0, u
 
 from __future__ import annotations
 
-import flash_mla
 from torch import Tensor
 
 from tokenwire.kernels.attention.batch import AttentionBatch
@@ -23,6 +22,8 @@ def mla_decode(
     k_scale: float = 1.0,
 ) -> Tensor:
     """See reference.py. Entries of 512 and 64 numbers in bfloat16, blocks of 64."""
+    import flash_mla
+
     plan, _ = flash_mla.get_mla_metadata()
     out, _ = flash_mla.flash_mla_with_kvcache(
         q.unsqueeze(1),
