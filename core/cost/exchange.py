@@ -55,8 +55,8 @@ def all_reduce_bytes(ranks: int, tokens: float, hidden: float) -> float:
 
 
 def all_reduce_seconds(shape: ModelShape, cluster: Cluster, layout: Layout, tokens: float) -> float:
-    """A step's all-reduces, all layers: after attention and after each layer that is cut; where
-    experts are divided too, their sum is part of the exchange, and shared experts have their own."""
+    """A step's all-reduces, all layers: after attention and after each layer that is cut. Where
+    experts are divided too, their sum is part of the exchange, but shared ones' is not."""
     if layout.tensor == 1:
         return 0.0
     has_none = layout.data > 1 and shape.moe is not None and not shape.moe.shared

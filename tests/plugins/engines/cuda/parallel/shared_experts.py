@@ -170,7 +170,7 @@ def layer(ask: Ask, mesh: Mesh, ops: Ops) -> Moe:
         moe.router.weight.zero_()
         assert moe.router.bias is not None
         moe.router.bias.zero_()
-        moe.router.bias[list(ask.favoured)] = torch.arange(len(ask.favoured)).float() + 5
+        moe.router.bias[list(ask.favoured)] = torch.arange(len(ask.favoured)).to(dtype) + 5
     moe.settle()
     return moe
 

@@ -26,12 +26,19 @@ def collectives(mesh: Mesh) -> dict[str, Any]:
         "all_gather": group.all_gather(rows[0]).tolist(),
         "reduce_scatter": group.reduce_scatter(rows).tolist(),
         "all_to_all": group.all_to_all(some, sent, received).float()[:, 0].tolist(),
+        "all_gather_rows": group.all_gather_rows(rows[:me], range(group.size)).tolist(),
+        "reduce_scatter_rows": group.reduce_scatter_rows(rows[1:], _but_one(group.size)).tolist(),
         "broadcast": group.broadcast(torch.full((2,), me), 1).tolist(),
         "ints": mesh.data_host.all_gather_ints(np.array([me, 7], np.int64)).tolist(),
         "bytes": mesh.data_host.broadcast_bytes(b"word" if me == 0 else None),
         "nothing": mesh.data_host.broadcast_bytes(b"" if me == 0 else None),
         "place": (mesh.part, mesh.slice, mesh.is_leader),
     }
+
+
+def _but_one(size: int) -> list[int]:
+    """A row for each rank, and none for the first."""
+    return [0] + [1] * (size - 1)
 
 
 @pytest.mark.parametrize("layout", ["DEP_2", "DEP_4", "TP_2 x DEP_2"])
@@ -46,6 +53,10 @@ def test_collectives(layout: str) -> None:
         assert one["all_reduce"] == every.sum(0).tolist()
         assert one["all_gather"] == every[:, 0].tolist()
         assert one["reduce_scatter"] == every[:, me].sum(0).tolist()
+        assert one["all_gather_rows"] == [
+            row for at, it in enumerate(every) for row in it[:at].tolist()
+        ]
+        assert one["reduce_scatter_rows"] == every[:, me : me + 1 if me else 0].sum(0).tolist()
         wanted = [float(peer) for peer in range(size) for _ in range((peer + me) % 3)]
         assert one["all_to_all"] == wanted
         assert one["broadcast"] == [1, 1]
@@ -73,5 +84,7 @@ def test_one_rank_needs_no_process_group() -> None:
         assert group.all_gather(x).shape == (1, 3, 2)
         assert group.reduce_scatter(x[None]).shape == (3, 2)
         assert group.all_to_all(x, [3], [3]) is x
+        assert group.all_gather_rows(x, [3]) is x
+        assert group.reduce_scatter_rows(x, [3]) is x
     assert SOLE.world_host.broadcast_bytes(b"x") == b"x"
     assert SOLE.is_leader
