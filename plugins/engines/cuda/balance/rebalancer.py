@@ -109,13 +109,15 @@ class Rebalancer:
     def figures(self) -> tuple[Figure, ...]:
         """For status; from any thread."""
         scores = self._scores.mean(axis=0)
+        # Why of one: they are counted on all ranks alike, and a group's status is a sum.
+        own = self._sums.index == 0
         return (
             *(
                 Figure("expert_balancedness", (float(score),), str(layer))
                 for layer, score in enumerate(scores)
             ),
-            Figure("expert_rebalances", (float(self._rebalances),)),
-            Figure("expert_moves", (float(self._moved),)),
+            Figure("expert_rebalances", (float(self._rebalances * own),)),
+            Figure("expert_moves", (float(self._moved * own),)),
         )
 
     def close(self) -> None:

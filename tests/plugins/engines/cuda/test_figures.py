@@ -144,7 +144,8 @@ def test_a_server_shows_them(tmp_path: Path) -> None:
     numbers = {name: float(value) for name, value in re.findall(r"^(\S+) (\S+)$", text, re.M)}
     own = {name: value for name, value in numbers.items() if name.startswith("tokenwire_engine_")}
     for name in FIGURES:
-        if name != "op_errors":
+        # Why not those of experts: one device has all of them.
+        if name != "op_errors" and not name.startswith("expert_"):
             assert any(each.startswith(f"tokenwire_engine_{name}") for each in own), name
     assert own['tokenwire_engine_tokens_total{model="m",source="generated"}'] == 16
     assert own['tokenwire_engine_tokens_total{model="m",source="prompt_cached"}'] > 0

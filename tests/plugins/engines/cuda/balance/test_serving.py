@@ -63,6 +63,7 @@ def serve(mesh: Mesh, fields: dict[str, Any], stages: Any) -> dict[str, Any]:
         "first": first.physical_to_logical.tolist(),
         "placement": balance.placement.physical_to_logical.tolist(),
         "rebalances": told["expert_rebalances", ""],
+        "balancedness": told["expert_balancedness", "0"],
         "weights": [_digests(mixture) for mixture in mixtures],
         "slice": mesh.slice,
     }
@@ -100,9 +101,10 @@ def test_tokens_stay_while_experts_move(layout, model, fields) -> None:
     found = run_ranks(layout, serve, fields, stages, timeout_s=120)
     first = found[0]
     assert first["placement"] != first["first"], "nothing moved"
+    assert first["rebalances"] >= 1
     for one in found:
         assert one["placement"] == first["placement"]
-        assert one["rebalances"] >= 1
+        assert 0 < one["balancedness"] <= 1
         for (name, choice), ids in one["answers"].items():
             assert ids == alone(model)[name.rpartition(":")[2], choice], name
     _same_weights_everywhere(found, parts)
