@@ -1,12 +1,14 @@
 """Balancedness of the published expert balance and of ours, on the same loads, in one run.
 
-    python benchmarks/expert_balance.py [--quick] [--load FILE.npy --slots N --ranks R]
+    python benchmarks/expert_balance.py [--quick] [--record] [--load FILE.npy --slots N --ranks R]
 
-Each case is 200 steps of made-up load: both policies see the first 100 and are measured on those
-(`window`) and on the 100 that follow (`next`). Balancedness is mean over max of the ranks, for each
-layer of each step, averaged; a cell is `published ours`. Times are the best of a few runs, CPU
-milliseconds of the thread; the last lines are the size that the time is meant for. A recorded load
-is an array [steps, layers, experts] of counts; its first half is the window.
+Each case is 200 steps of load, made up or recorded: both policies see the first 100 and are
+measured on those (`window`) and on the 100 that follow (`next`). Balancedness is mean over max of
+the ranks, for each layer of each step, averaged; a cell is `published ours`. Times are the best of
+a few runs, CPU milliseconds of the thread; the last lines are the size that the time is meant for.
+`--record` makes the recorded loads, in this run (expert_loads.py; needs torch and a tokenizer): a
+model reads text in the engine, and its counts are used. A load of a file is an array [steps,
+layers, experts] of counts; its first half is the window.
 
 Exits with 1 where ours is less balanced on the window, or where a bursty load with room for choice
 is not better balanced. Set OPENBLAS_NUM_THREADS=1 on a machine that has other work.
@@ -19,6 +21,8 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -94,6 +98,7 @@ BURSTY = ("topics", "bursts", "grouped")
 SIZES = ((8, 2), (8, 4), (8, 8), (64, 4), (64, 8), (64, 32), (256, 8), (256, 32), (256, 64))
 TARGET = Layout(256, 320, 64)
 TARGET_LAYERS = 58
+RECORDED = (Layout(32, 36, 4), Layout(32, 40, 8), Layout(32, 48, 8), Layout(32, 48, 16))
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -177,6 +182,10 @@ def cases(options: argparse.Namespace) -> Iterator[Result]:
         layout = Layout(load.shape[2], options.slots, options.ranks, options.nodes, options.groups)
         yield measure("recorded", load, layout, 3)
         return
+    if options.record:
+        yield from recorded(options)
+    if options.only_recorded:
+        return
     grid = list(layouts())
     if options.quick:
         grid = [layout for layout in grid if layout.experts <= 64][::3]
@@ -186,6 +195,19 @@ def cases(options: argparse.Namespace) -> Iterator[Result]:
     if not options.quick:
         for kind in KINDS:
             yield measure(kind, load_of(kind, 1, TARGET_LAYERS, TARGET), TARGET, 7)
+
+
+def recorded(options: argparse.Namespace) -> Iterator[Result]:
+    missing = [name for name in ("torch", "tokenizers") if find_spec(name) is None]
+    if missing:
+        print(f"left out: recorded loads, which need {' and '.join(missing)}")
+        return
+    import expert_loads
+
+    tokenizer = options.tokenizer or expert_loads.TOKENIZER
+    for kind, load in expert_loads.record(options.steps, tokenizer):
+        for layout in RECORDED:
+            yield measure(kind, load, layout, 3)
 
 
 def summary(results: list[Result]) -> None:
@@ -209,6 +231,10 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few and small cases")
     parser.add_argument("--layers", type=int, default=4, help="of the cases that are not timed")
+    parser.add_argument("--record", action="store_true", help="record loads, and measure on them")
+    parser.add_argument("--only-recorded", action="store_true", help="no made-up loads")
+    parser.add_argument("--steps", type=int, default=2 * STEPS, help="of recorded loads")
+    parser.add_argument("--tokenizer", type=Path, help="a tokenizer.json to record with")
     parser.add_argument("--load", help="a recorded load, .npy")
     parser.add_argument("--slots", type=int, default=320)
     parser.add_argument("--ranks", type=int, default=64)
