@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.clients.live import live_server  # noqa: E402
-from tests.plugins.engines.cuda.test_matrix import mixed  # noqa: E402
+from tests.clients.live import live_server
+from tests.plugins.engines.cuda.test_matrix import mixed
 
 pytestmark = pytest.mark.torch
 
