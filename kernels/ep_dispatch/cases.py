@@ -11,7 +11,7 @@ from tokenwire.kernels.ep_dispatch.reference import ep_pack, ep_plan
 from tokenwire.kernels.fp8_quant.reference import fp8_quant
 from tokenwire.kernels.moe_permute.cases import picked
 from tokenwire.kernels.op import Signature
-from tokenwire.kernels.support import FLOATS
+from tokenwire.kernels.support import FLOATS, FP8
 
 __all__ = ("BENCHES", "CASES")
 
@@ -78,9 +78,15 @@ def _no_token() -> Arguments:
 
 
 def _unpack(
-    name: str, width: int, dtype: torch.dtype = torch.float32, *, fp8: bool = False, masked: bool
+    name: str,
+    width: int,
+    dtype: torch.dtype = torch.float32,
+    *,
+    fp8: bool = False,
+    stays: bool = False,
+    masked: bool,
 ) -> Case:
-    """As the last rank gets them all."""
+    """As the last rank gets them all. `stays`: in fp8."""
     experts, ranks = ROUTINGS[name]
     slots, kind = _slots(name), str(dtype).removeprefix("torch.")
 
@@ -89,10 +95,16 @@ def _unpack(
         wire, tokens = ep_pack(*given), given[1].numel()
         shape = (slots, tokens) if masked else (tokens * experts.shape[1],)
         rows = noise(*shape, width, dtype=dtype, seed=9)
-        return wire, rows, experts.shape[1], (ranks - 1) * slots, slots, fp8
+        given = wire, rows, experts.shape[1], (ranks - 1) * slots, slots, fp8
+        if not stays:
+            return given
+        scales = noise(*shape, -(-width // 128), seed=8)
+        return wire, rows.to(FP8), *given[2:], scales
 
     form = ("masked" if masked else "contiguous") + (" fp8" if fp8 else "")
-    return Case(f"{kind} {width} {form}, {name}", Signature(dtype=dtype), make, written=(1,))
+    form += " that stays" if stays else ""
+    written = (1, 6) if stays else (1,)
+    return Case(f"{kind} {width} {form}, {name}", Signature(dtype=dtype), make, written=written)
 
 
 def _plan_bench(tokens: int) -> Bench:
@@ -147,6 +159,8 @@ CASES = {
         _unpack("all go nowhere", 8, masked=False),
         _unpack("skewed, 16 on 8 ranks", 256, fp8=True, masked=False),
         _unpack("top 3 of 8 on 4 ranks", 1280, fp8=True, masked=True),
+        _unpack("skewed, 16 on 8 ranks", 256, fp8=True, stays=True, masked=False),
+        _unpack("pairs that go nowhere", 200, fp8=True, stays=True, masked=True),
     ),
 }
 BENCHES = {

@@ -69,7 +69,13 @@ def ep_pack(
 
 
 def ep_unpack(
-    wire: Tensor, rows: Tensor, top_k: int, first: int, count: int, is_fp8: bool = False
+    wire: Tensor,
+    rows: Tensor,
+    top_k: int,
+    first: int,
+    count: int,
+    is_fp8: bool = False,
+    scales: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """wire[N, W] int32, of rows of rows.shape[-1] numbers; fills `rows` with those of the `count`
     experts from `first` on -> (offsets[count + 1] int32, inverse[N, k] int32).
@@ -78,7 +84,8 @@ def ep_unpack(
     order of `wire`: expert e's are offsets[e] to offsets[e + 1]. Or it is [count, C, H], and each
     expert's rows are at the head of its C. There must be room; what is left of it stays as it was.
     `inverse`: where a pair's row stands among all P, or all count * C; -1 where its expert is not
-    here. Values that travelled in fp8 are multiplied by their scales.
+    here. Values that travelled in fp8 are multiplied by their scales; or, where `scales`
+    [P or count, C, ceil(H / 128)] float32 takes those, stay so in `rows` of float8_e4m3fn.
     """
     width = rows.shape[-1]
     form = wire_of(width, rows.dtype, top_k, has_weights=False, is_fp8=is_fp8)
@@ -88,15 +95,20 @@ def ep_unpack(
     if rows.dim() == 3:
         its = experts.clamp(0, count - 1)
         inverse = torch.where(here, its * rows.shape[1] + inverse - offsets[its.long()], -1)
-    values = wire[:, : form.values].contiguous()
+    values, token = wire[:, : form.values].contiguous(), here.nonzero()[:, 0]
+    place = inverse[here].long()
     if is_fp8:
         wide = wire[:, form.values : form.experts].contiguous().view(torch.float32)
+        if scales is not None:
+            # Why bytes: torch scatters no 8-bit floats on the CPU.
+            rows.view(-1, width).view(torch.uint8)[place] = values.view(torch.uint8)[token]
+            scales.view(-1, form.scales)[place] = wide[token]
+            return offsets, inverse.int()
         wide = wide.repeat_interleave(GROUP, dim=1)[:, :width]
         given = (values.view(torch.float8_e4m3fn).float() * wide).to(rows.dtype)
     else:
         given = values.view(rows.dtype)
-    token = here.nonzero()[:, 0]
-    rows.view(-1, width)[inverse[here].long()] = given[token]
+    rows.view(-1, width)[place] = given[token]
     return offsets, inverse.int()
 
 

@@ -231,9 +231,15 @@ def ep_pack(
 
 
 def ep_unpack(
-    wire: Tensor, rows: Tensor, top_k: int, first: int, count: int, is_fp8: bool = False
+    wire: Tensor,
+    rows: Tensor,
+    top_k: int,
+    first: int,
+    count: int,
+    is_fp8: bool = False,
+    scales: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """See reference.py. wire and rows are dense."""
+    """See reference.py. wire, rows and scales are dense."""
     width = rows.shape[-1]
     form = wire_of(width, rows.dtype, top_k, has_weights=False, is_fp8=is_fp8)
     tokens, words = wire.shape
@@ -246,16 +252,25 @@ def ep_unpack(
     )  # fmt: skip
     if not (pairs and rows.numel()):
         return offsets, inverse
-    if is_fp8:
+    if scales is not None:
+        _spread(wire, rows, inverse, form.values)
+        _spread(wire[:, form.values :], scales, inverse, form.scales)
+    elif is_fp8:
         ep_widen_kernel[(pairs, triton.cdiv(width, STRETCH))](
             wire.view(torch.float8_e4m3fn), wire.view(torch.float32)[:, form.values :], rows,
             inverse, words, width, TOP=top_k, GROUP=GROUP, STRETCH=STRETCH,
         )  # fmt: skip
     else:
-        ep_spread_kernel[(pairs, triton.cdiv(form.values, STRETCH))](
-            wire, rows.view(torch.int32), inverse, words, form.values, TOP=top_k, STRETCH=STRETCH
-        )
+        _spread(wire, rows, inverse, form.values)
     return offsets, inverse
+
+
+def _spread(wire: Tensor, rows: Tensor, inverse: Tensor, values: int) -> None:
+    """The first so many words of each row."""
+    ep_spread_kernel[(inverse.numel(), triton.cdiv(values, STRETCH))](
+        wire, rows.view(torch.int32), inverse, wire.stride(0), values,
+        TOP=inverse.shape[1], STRETCH=STRETCH,
+    )  # fmt: skip
 
 
 def _travel(top_k: int, ranks: int, slots: int, *, is_fp8: bool) -> None:
@@ -267,6 +282,9 @@ def _travel(top_k: int, ranks: int, slots: int, *, is_fp8: bool) -> None:
     wire = ep_pack(x, order, experts, meta(64, top_k, dtype=torch.float32), scales)
     ep_unpack(wire, meta(512, 2048), top_k, slots, slots, is_fp8)
     ep_unpack(wire, meta(slots, 512, 2048), top_k, slots, slots, is_fp8)
+    if is_fp8:
+        rows, room = meta(512, 2048, dtype=x.dtype), meta(512, 16, dtype=torch.float32)
+        ep_unpack(wire, rows, top_k, slots, slots, is_fp8, room)
 
 
 SPECIALISATIONS = (

@@ -13,10 +13,13 @@ from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Gate", "gate_of_config")
+__all__ = ("Gate", "QuantisingGate", "gate_of_config", "quantising_gate")
 
 Gate: TypeAlias = Callable[[Tensor], Tensor]
 """[T, 2I], the gate's half first -> [T, I]."""
+QuantisingGate: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""The same -> [T, I] of float8_e4m3fn and its scales [T, ceil(I / 128)], as fp8_quant of what the
+Gate gives, in one pass."""
 
 
 def gate_of_config(config: ModelConfig, ops: Ops) -> Gate:
@@ -27,3 +30,8 @@ def gate_of_config(config: ModelConfig, ops: Ops) -> Gate:
             return ops.gelu_mul
         case "swiglu_clamped":
             return partial(ops.swiglu_clamped, alpha=config.gate_alpha, limit=config.gate_limit)
+
+
+def quantising_gate(config: ModelConfig, ops: Ops) -> QuantisingGate | None:
+    """None: no op does both."""
+    return ops.silu_mul_quant if config.activation == "silu" else None

@@ -7,6 +7,7 @@ expert can get, whose shapes hang on the number of tokens alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, final
 
@@ -16,7 +17,15 @@ from torch import Tensor
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Contiguous", "Dispatched", "Dispatcher", "Format", "LocalDispatcher", "Masked")
+__all__ = (
+    "Contiguous",
+    "Dispatched",
+    "Dispatcher",
+    "Format",
+    "LocalDispatcher",
+    "Masked",
+    "room_for",
+)
 
 Format = Literal["contiguous", "masked"]
 
@@ -32,6 +41,8 @@ class Contiguous:
     """[T, k] int32: where the j-th row of a token that is here stands among `rows`; -1: nowhere."""
     home: object = None
     """What the dispatcher needs to bring rows back."""
+    scales: Tensor | None = None
+    """[R, ceil(H / 128)] float32: rows are float8_e4m3fn, as the op fp8_quant gives them."""
 
 
 @final
@@ -44,9 +55,19 @@ class Masked:
     inverse: Tensor
     """[T, k] int32: where a token's j-th row stands among all E * C; -1: nowhere."""
     home: object = None
+    scales: Tensor | None = None
+    """[E, C, ceil(H / 128)]: as Contiguous has them."""
 
 
 Dispatched: TypeAlias = Contiguous | Masked
+
+
+def room_for(
+    shape: Sequence[int], x: Tensor, scales: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """Memory for so many rows like those of x, and for their scales where it has some."""
+    room = x.new_empty(*shape, x.shape[1])
+    return room, None if scales is None else scales.new_empty(*shape, scales.shape[1])
 
 
 class Dispatcher(Protocol):

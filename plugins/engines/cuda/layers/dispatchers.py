@@ -49,7 +49,7 @@ class BySpan:
         one = self._small if span <= self._limit else self._large
         sent = one.dispatch(x, experts, weights, span)
         assert isinstance(sent, Contiguous)
-        return Contiguous(sent.rows, sent.offsets, sent.inverse, (one, sent))
+        return Contiguous(sent.rows, sent.offsets, sent.inverse, (one, sent), sent.scales)
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
         assert isinstance(sent.home, tuple)
@@ -76,11 +76,11 @@ def first_placement(experts: int, slots: int) -> tuple[int, ...]:
     return tuple(slot % experts for slot in range(slots))
 
 
-def dispatcher_for(site: Site, mixture: Mixture) -> Dispatcher:
-    """As the site says; "auto" is the better of ours. Raises ConfigError with what stands against
-    the one that was named."""
+def dispatcher_for(site: Site, mixture: Mixture, name: str = "") -> Dispatcher:
+    """Of the mixture in the module `name`. As the site says; "auto" is the better of ours. Raises
+    ConfigError with what stands against the one that was named."""
     group, slots = site.mesh.data, slots_of(site, mixture)
-    gathered, exchanged = _ours(site, slots, is_fp8=ships_fp8(site, mixture))
+    gathered, exchanged = _ours(site, slots, is_fp8=ships_fp8(site, mixture, name))
     match site.dispatcher:
         case "gathered":
             return gathered
@@ -117,10 +117,14 @@ def _ours(site: Site, slots: int, *, is_fp8: bool) -> tuple[Dispatcher, Dispatch
     return SlicedDispatcher(gathered, tensor), SlicedDispatcher(exchanged, tensor)
 
 
-def ships_fp8(site: Site, mixture: Mixture) -> bool:
-    """Rows travel as the experts' products take them: in fp8 where the weights stay so."""
+def ships_fp8(site: Site, mixture: Mixture, name: str = "") -> bool:
+    """Rows travel as the products of the experts of `name` take them: in fp8 where the weights stay
+    so."""
     found = site.config.quantisation
     if found is None or not site.keeps_fp8 or found.block != OPS_BLOCK:
+        return False
+    experts = f"{name}.experts."
+    if any(experts.startswith(f"{each}.") or each.startswith(experts) for each in found.skipped):
         return False
     sizes = site.config.hidden, mixture.intermediate
     return site.dtype.itemsize == 2 and not any(size % OPS_BLOCK[0] for size in sizes)

@@ -8,7 +8,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config
+from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config, quantising_gate
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
 from tokenwire.plugins.engines.cuda.layers.matmul import GroupedProduct, settle_stack
 from tokenwire.plugins.engines.cuda.layers.shares import CutBy, Part, share
@@ -22,7 +22,7 @@ __all__ = ("Experts", "Stack")
 class Stack:
     """One linear layer of each expert that is here: [slots, outputs, inputs], filled one by one."""
 
-    __slots__ = ("bias", "ops", "product", "scales", "takes", "weight")
+    __slots__ = ("bias", "dtype", "ops", "product", "scales", "takes", "weight")
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Stack:
         """`name`: the module that the experts are numbered in; `parts` by their names in one.
         `held`: which of all `experts` is in each slot. `cut`: each over the slices of a part."""
         count = len(held)
-        self.ops, self.takes = site.ops, takes
+        self.ops, self.takes, self.dtype = site.ops, takes, site.dtype
         self.product: GroupedProduct = site.ops.grouped_matmul
         self.scales: Tensor | None = None
         every = [(f"{name}.{expert}.{part}", size) for expert in held for part, size in parts]
         found = share(site, every, inputs, cut)
         outputs, inputs = found.outputs // max(count, 1), found.inputs
-        block = found.fp8_block(site) if takes == "contiguous" else None
+        block = found.fp8_block(site)
         kind = site.dtype if block is None else torch.float8_e4m3fn
         self.weight = site.empty(count, outputs, inputs, dtype=kind)
         found.put(site, self.weight.flatten(0, 1), "weight")
@@ -81,18 +81,24 @@ class Stack:
         if self.scales is None and self.takes == "contiguous":
             self.product = settle_stack(self.weight, self.product)
 
-    def contiguous(self, x: Tensor, offsets: Tensor) -> Tensor:
-        """[R, inputs] -> [R, outputs]."""
+    def contiguous(self, x: Tensor, offsets: Tensor, x_scales: Tensor | None = None) -> Tensor:
+        """[R, inputs] -> [R, outputs]. `x_scales`: as of the op fp8_grouped_matmul, for weights
+        of 8 bits alone."""
         if self.scales is None:
             y = self.product(x, self.weight, offsets)
         else:
-            y = self.ops.fp8_grouped_matmul(x, self.weight, self.scales, offsets)
+            y = self.ops.fp8_grouped_matmul(
+                x, self.weight, self.scales, offsets, x_scales, dtype=self.dtype
+            )
         return y if self.bias is None else y.add_(self.bias[_slot_of_row(len(x), offsets)])
 
-    def masked(self, x: Tensor, counts: Tensor) -> Tensor:
-        """[E, C, inputs] -> [E, C, outputs]."""
-        y = x.new_empty(*x.shape[:2], self.weight.shape[1])
-        self.ops.grouped_matmul_masked(x, self.weight, counts, y)
+    def masked(self, x: Tensor, counts: Tensor, x_scales: Tensor | None = None) -> Tensor:
+        """[E, C, inputs] -> [E, C, outputs]. `x_scales` as above."""
+        y = x.new_empty(*x.shape[:2], self.weight.shape[1], dtype=self.dtype)
+        if self.scales is None:
+            self.ops.grouped_matmul_masked(x, self.weight, counts, y)
+        else:
+            self.ops.fp8_grouped_matmul_masked(x, self.weight, self.scales, counts, y, x_scales)
         return y if self.bias is None else y.add_(self.bias[:, None])
 
 
@@ -120,6 +126,9 @@ class Experts:
         )  # fmt: skip
         self.takes = takes
         self.activate = gate_of_config(site.config, site.ops)
+        self.quantise = (
+            quantising_gate(site.config, site.ops) if self.down.scales is not None else None
+        )
 
     def slot_tensors(self, slot: int) -> list[Tensor]:
         """As Stack's."""
@@ -133,11 +142,19 @@ class Experts:
         """Rows as they were sent, each through its expert."""
         match sent:
             case Contiguous(rows, offsets):
-                inner = self.activate(self.gate_up.contiguous(rows, offsets))
-                return self.down.contiguous(inner, offsets)
+                inner, scales = self._gated(self.gate_up.contiguous(rows, offsets, sent.scales))
+                return self.down.contiguous(inner, offsets, scales)
             case Masked(rows, counts):
-                inner = self.activate(self.gate_up.masked(rows, counts).flatten(0, 1))
-                return self.down.masked(inner.unflatten(0, rows.shape[:2]), counts)
+                room = rows.shape[:2]
+                both = self.gate_up.masked(rows, counts, sent.scales).flatten(0, 1)
+                inner, scales = self._gated(both)
+                if scales is not None:
+                    scales = scales.unflatten(0, room)
+                return self.down.masked(inner.unflatten(0, room), counts, scales)
+
+    def _gated(self, both: Tensor) -> tuple[Tensor, Tensor | None]:
+        """As the product down takes it; with scales, where that is in 8 bits."""
+        return (self.activate(both), None) if self.quantise is None else self.quantise(both)
 
 
 def _slot_of_row(rows: int, offsets: Tensor) -> Tensor:

@@ -129,3 +129,11 @@ class Linear:
         if gate is not None and self.lora is not None:
             self.lora.add(x, y, gate)
         return self.sum(y)
+
+    def quantised(self, x: Tensor, x_scales: Tensor, dtype: torch.dtype) -> Tensor:
+        """Of x [T, inputs] in float8_e4m3fn with `x_scales`, as the op fp8_quant gives them, where
+        the weight is in 8 bits; in `dtype`, without adapters."""
+        y = self.matmul(x, self.weight, self.scales, x_scales, dtype=dtype)
+        if self.bias is not None:
+            y += self.bias
+        return self.sum(y)

@@ -7,7 +7,7 @@ from typing import final
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch
-from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config
+from tokenwire.plugins.engines.cuda.layers.activation import gate_of_config, quantising_gate
 from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.site import Site
 
@@ -36,6 +36,7 @@ class Mlp:
             reduces=reduces,
         )
         self.activate = gate_of_config(config, site.ops)
+        self.quantise = quantising_gate(config, site.ops) if self.down.scales is not None else None
 
     @property
     def linears(self) -> tuple[Linear, ...]:
@@ -47,4 +48,7 @@ class Mlp:
 
     def __call__(self, x: Tensor, gate: Tensor | None, batch: Batch | None = None) -> Tensor:
         """`batch` is not read: it is what experts in this place are given."""
-        return self.down(self.activate(self.gate_up(x, gate)), gate)
+        both = self.gate_up(x, gate)
+        if self.quantise is None or gate is not None:
+            return self.down(self.activate(both), gate)
+        return self.down.quantised(*self.quantise(both), both.dtype)

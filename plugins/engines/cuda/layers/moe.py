@@ -59,7 +59,7 @@ class Moe:
         if mixture.bias:
             self.bias = site.empty(mixture.experts, dtype=torch.float32)
             site.places[f"{name}.gate.e_score_correction_bias"] = self.bias
-        self.dispatcher = dispatcher or dispatcher_for(site, mixture)
+        self.dispatcher = dispatcher or dispatcher_for(site, mixture, name)
         slots, part = slots_of(site, mixture), site.mesh.data.index
         placed = placed or first_placement(mixture.experts, slots * site.mesh.data.size)
         self.held = tuple(placed[part * slots : (part + 1) * slots])

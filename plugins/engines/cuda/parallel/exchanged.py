@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor
 
-from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format
+from tokenwire.plugins.engines.cuda.layers.dispatch import (
+    Contiguous,
+    Dispatched,
+    Format,
+    room_for,
+)
 from tokenwire.plugins.engines.cuda.parallel.group import ALONE, Group
 
 if TYPE_CHECKING:
@@ -63,11 +68,11 @@ class ExchangedDispatcher:
         came = group.all_to_all(wire, rows, their_rows)
         came = slices.all_gather_rows(came, [sum(each) for each, _ in every])
         shared = [sum(each) for _, each in every]
-        found = x.new_empty(sum(shared), x.shape[1])
+        found, its = room_for((sum(shared),), values, scales)
         offsets, at = ops.ep_unpack(
-            came, found, experts.shape[1], group.index * self._slots, self._slots, self._is_fp8
+            came, found, experts.shape[1], group.index * self._slots, self._slots, self._is_fp8, its
         )
-        return Contiguous(found, offsets, at, _Home(inverse, pairs, their_pairs, shared))
+        return Contiguous(found, offsets, at, _Home(inverse, pairs, their_pairs, shared), its)
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
         home = sent.home

@@ -13,7 +13,13 @@ import torch
 from torch import Tensor
 
 from tokenwire.kernels.ep_dispatch.wire import wire_of
-from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format, Masked
+from tokenwire.plugins.engines.cuda.layers.dispatch import (
+    Contiguous,
+    Dispatched,
+    Format,
+    Masked,
+    room_for,
+)
 from tokenwire.plugins.engines.cuda.parallel.group import ALONE, Group
 
 if TYPE_CHECKING:
@@ -74,14 +80,13 @@ class GatheredDispatcher:
         form = wire_of(width, x.dtype, top_k, has_weights=True, is_fp8=self._is_fp8)
         home = _Home(wire[:, form.weights : form.used].contiguous().view(torch.float32), tokens)
         every, first = wire.shape[0], self._group.index * self._slots
-        if self._yields == "masked":
-            room = x.new_empty(self._slots, every, width)
-        else:
-            room = x.new_empty(every * min(top_k, self._slots), width)
-        offsets, at = ops.ep_unpack(wire, room, top_k, first, self._slots, self._is_fp8)
-        if self._yields == "masked":
-            return Masked(room, offsets.diff(), at, home)
-        return Contiguous(room, offsets, at, home)
+        is_masked = self._yields == "masked"
+        shape = (self._slots, every) if is_masked else (every * min(top_k, self._slots),)
+        room, its = room_for(shape, values, scales)
+        offsets, at = ops.ep_unpack(wire, room, top_k, first, self._slots, self._is_fp8, its)
+        if is_masked:
+            return Masked(room, offsets.diff(), at, home, its)
+        return Contiguous(room, offsets, at, home, its)
 
     def combine(self, rows: Tensor, sent: Dispatched, weights: Tensor, experts: Tensor) -> Tensor:
         home = sent.home

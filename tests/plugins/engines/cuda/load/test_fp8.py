@@ -107,13 +107,50 @@ def test_weights_that_stay_fp8_take_a_quarter_and_say_nearly_the_same(tmp_path) 
 
 
 def test_with_exact_activations_it_is_the_oracle(tmp_path) -> None:
-    def multiply(x, w, scales):
+    plain = reference_ops()
+
+    def multiply(x, w, scales, x_scales=None, *, dtype=None):
         return x @ (w.float() * spread(scales, w.shape)).T
+
+    def activate(x):
+        return plain.silu_mul(x), None
 
     network = tiny(tmp_path, "Qwen2", **SIZES, head_dim=64)
     quantise(tmp_path, network)
-    model = loaded(tmp_path, "fp8", replace(reference_ops(), fp8_matmul=multiply))
+    exact = replace(plain, fp8_matmul=multiply, silu_mul_quant=activate)
+    model = loaded(tmp_path, "fp8", exact)
     torch.testing.assert_close(logits(model), wanted(network), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_activations_are_quantised_once_and_to_the_same_bits(tmp_path, dtype) -> None:
+    quantise(tmp_path, tiny(tmp_path, **SIZES, head_dim=64, mlp_bias=True))
+    ops, found = reference_ops(), []
+
+    def told(x):
+        found.append(x)
+        return ops.silu_mul_quant(x)
+
+    mlp = (
+        load(
+            tmp_path,
+            device="cpu",
+            dtype=dtype,
+            ops=replace(ops, silu_mul_quant=told),
+            quantisation="fp8",
+        )
+        .model.blocks[0]
+        .mlp
+    )
+    x = torch.randn(5, 256, generator=torch.Generator().manual_seed(1)).to(dtype)
+    given = mlp(x, None)
+    two_steps = mlp.down(ops.silu_mul(mlp.gate_up(x, None)), None)
+    assert given.dtype == dtype
+    assert torch.equal(given, two_steps)
+    assert len(found) == 1
+    # Adapters add to what is not quantised.
+    assert torch.equal(mlp(x, torch.zeros(5, 1)), two_steps)
+    assert len(found) == 1
 
 
 def test_parts_that_no_block_fits_are_dequantised(tmp_path) -> None:

@@ -18,7 +18,7 @@ from tests.plugins.engines.cuda.models.paged import Paged, reference_ops  # noqa
 from tokenwire.core.errors import ConfigError  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.ops import Ops  # noqa: E402
-from tokenwire.plugins.engines.cuda.layers.dispatch import LocalDispatcher  # noqa: E402
+from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, LocalDispatcher, Masked  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.moe import Moe  # noqa: E402
 from tokenwire.plugins.engines.cuda.layers.site import Site  # noqa: E402
 from tokenwire.plugins.engines.cuda.load import load  # noqa: E402
@@ -144,6 +144,61 @@ def test_8_bit_experts_stay_so_or_are_dequantised(tmp_path) -> None:
     apart = (found["fp8"] - found["none"]).norm() / found["none"].norm()
     # The rows are quantised too: each number is off by up to 1 / 28 of its group's largest.
     assert 0 < float(apart) < 0.1
+
+
+def layer_in_fp8(dtype, ops, yields="contiguous"):
+    """Of 128-wide blocks, with noise in 8 bits."""
+    sizes = {"hidden_size": 128, "moe_intermediate_size": 128}
+    config = parse_config(
+        {
+            **SIZES,
+            **KINDS["Qwen3Moe"],
+            **sizes,
+            "architectures": ["Qwen3MoeModel"],
+            "quantization_config": {
+                "quant_method": "fp8",
+                "weight_block_size": [128, 128],
+                "modules_to_not_convert": ["mlp.gate"],
+            },
+        }
+    )
+    site = Site(config, ops, torch.device("cpu"), dtype, keeps_fp8=True)
+    assert config.mixture is not None
+    made = Moe(site, "mlp", config.mixture, LocalDispatcher(ops, config.mixture.experts, yields))
+    torch.manual_seed(3)
+    for place in site.places.values():
+        place.copy_(torch.randn(place.shape) * 0.3 if place.dim() < 2 else torch.rand(place.shape))
+    made.settle()
+    return made
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_8_bit_experts_give_the_same_in_either_form_and_of_rows_in_8_bits(dtype) -> None:
+    ops = reference_ops()
+    contiguous, masked = layer_in_fp8(dtype, ops), layer_in_fp8(dtype, ops, "masked")
+    assert masked.experts.gate_up.weight.dtype == torch.float8_e4m3fn
+    x = (torch.randn(19, 128, generator=torch.Generator().manual_seed(2)) / 8).to(dtype)
+    wanted = contiguous(x, None)
+    torch.testing.assert_close(masked(x, None), wanted, atol=0, rtol=1e-5)
+    weights, experts = contiguous.route(contiguous.router(x, None))
+    sent = contiguous.dispatcher.dispatch(x, experts, weights)
+    assert isinstance(sent, Contiguous)
+    its = contiguous.experts
+    plain = its(sent)
+    gated = ops.silu_mul(its.gate_up.contiguous(sent.rows, sent.offsets))
+    assert torch.equal(plain, its.down.contiguous(gated, sent.offsets))
+    q, scales = ops.fp8_quant(sent.rows)
+    small = Contiguous(q, sent.offsets, sent.inverse, scales=scales)
+    assert torch.equal(its(small), plain)
+    sent = masked.dispatcher.dispatch(x, experts, weights)
+    assert isinstance(sent, Masked)
+    q, scales = ops.fp8_quant(sent.rows.flatten(0, 1))
+    room = sent.rows.shape[:2]
+    small_rows = Masked(
+        q.unflatten(0, room), sent.counts, sent.inverse, scales=scales.unflatten(0, room)
+    )
+    found = masked.dispatcher.combine(masked.experts(small_rows), small_rows, weights, experts)
+    assert torch.equal(found, masked(x, None))
 
 
 def save_adapter(folder, module: str, inputs: int, outputs: int):
