@@ -9,7 +9,7 @@ from typing import Any
 from tokenwire.kernels.op import REFERENCE, Implementation, Op, Signature, Traits
 from tokenwire.kernels.support import FP8, cpu_reason, fp8_reason, triton_reason
 
-__all__ = ("OPS",)
+__all__ = ("OPS", "compiled_reason")
 
 
 def _reference() -> Callable[..., Any]:
@@ -42,7 +42,8 @@ def _native_decode() -> Callable[..., Any]:
     return attention_decode
 
 
-def _compiled(signature: Signature) -> str:
+def compiled_reason(signature: Signature) -> str:
+    """Why decode.cpp cannot serve this signature, or ""."""
     from tokenwire.kernels.attention.native import KINDS, SOURCE, WIDTH
     from tokenwire.kernels.native import compiler_reason
 
@@ -106,7 +107,7 @@ OPS = (
         "attention_prefill",
         (
             Implementation(REFERENCE, _reference, traits=_APART),
-            Implementation("cpu_native", _native_prefill, _compiled, priority=5),
+            Implementation("cpu_native", _native_prefill, compiled_reason, priority=5),
             Implementation("cpu", _cpu_prefill, cpu_reason, _APART, priority=10),
             Implementation("triton", _triton_prefill, _ours, _GRAPHS, 20),
             Implementation("flashinfer", _unadapted, _vendor, _BATCHED, 5),
@@ -117,7 +118,7 @@ OPS = (
         (
             Implementation(REFERENCE, _reference, traits=_APART),
             Implementation("cpu", _cpu_decode, cpu_reason, _BATCHED, priority=10),
-            Implementation("cpu_native", _native_decode, _compiled, priority=15),
+            Implementation("cpu_native", _native_decode, compiled_reason, priority=15),
             Implementation(
                 "triton",
                 _triton_decode,

@@ -22,7 +22,8 @@ __all__ = ("OPS",)
 FAST = Traits(graph_safe=True)
 BATCHED = Traits(batch_invariant=False, token_invariant=False)
 APART = Traits(token_invariant=False)
-"""Absorbed and unabsorbed sums are of other numbers: a token's bits hang on which is taken."""
+"""Unabsorbed sums are of other numbers than absorbed ones: a token's bits hang on which is taken.
+Who wants them steady absorbs every token, and then torch's products may still hang on a length."""
 FAST_APART = Traits(token_invariant=False, graph_safe=True)
 FLASH_MLA = ("sgl-flash-mla", "flash_mla")
 """Its name on PyPI and its module."""
@@ -54,6 +55,18 @@ def _cpu_decode() -> Callable[..., Any]:
     from tokenwire.kernels.mla.cpu import mla_decode
 
     return mla_decode
+
+
+def _native_decode() -> Callable[..., Any]:
+    from tokenwire.kernels.mla.native import mla_decode
+
+    return mla_decode
+
+
+def _compiled(signature: Signature) -> str:
+    from tokenwire.kernels.attention import compiled_reason
+
+    return compiled_reason(signature)
 
 
 def _triton_decode() -> Callable[..., Any]:
@@ -145,8 +158,9 @@ OPS = (
         "mla_decode",
         (
             Implementation(REFERENCE, _decode, traits=APART),
+            Implementation("cpu_native", _native_decode, _compiled, Traits(), 5),
             Implementation("cpu", _cpu_decode, cpu_reason, APART, 10),
-            Implementation("triton", _triton_decode, _attended, FAST_APART, 20),
+            Implementation("triton", _triton_decode, _attended, FAST, 20),
             Implementation("flash_mla", _flash_mla, _on_hopper, BATCHED, 10),
             Implementation("flashinfer", _flashinfer, _on_blackwell, BATCHED, 10),
         ),

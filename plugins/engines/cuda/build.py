@@ -98,7 +98,7 @@ def load_here(
     import torch
 
     from tokenwire.plugins.engines.cuda.graphs import has_graphs
-    from tokenwire.plugins.engines.cuda.load import load, load_config
+    from tokenwire.plugins.engines.cuda.load import keeps_fp8, load, load_config
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
     from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE
     from tokenwire.plugins.engines.cuda.progress import bar
@@ -114,7 +114,8 @@ def load_here(
     slices = 1 if mesh is None else mesh.layout.tensor
     ops = choose_ops(settings, config, device, dtype, machine, slices=slices)
     preflight.take_built(settings.kernel_lib, machine)
-    captures = has_graphs(settings.graphs, torch.device(device), ops, config)
+    keeps = keeps_fp8(settings.quantisation, config, device)
+    captures = has_graphs(settings.graphs, torch.device(device), ops, config, keeps_fp8=keeps)
     lie: dict[str, Any] = {
         "mesh": mesh or SOLE,
         "dispatcher": settings.dispatcher,
@@ -124,7 +125,9 @@ def load_here(
     }
 
     def weights() -> int:
-        return CausalModel(config, ops, device="meta", dtype=dtype, **lie).weight_bytes
+        return CausalModel(
+            config, ops, device="meta", dtype=dtype, keeps_fp8=keeps, **lie
+        ).weight_bytes
 
     remedy = "take a smaller checkpoint or dtype, or another device"
     with bar(path.name, told) as progress, reserving(device, path.name, weights, remedy):
@@ -133,6 +136,7 @@ def load_here(
             device=device,
             dtype=dtype,
             ops=ops,
+            quantisation=settings.quantisation,
             progress=progress,
             positions=found.max_model_len,
             **lie,
@@ -261,6 +265,7 @@ def choose_ops(
 
     from tokenwire.kernels.op import Signature
     from tokenwire.kernels.ops import Ops
+    from tokenwire.plugins.engines.cuda.load import keeps_fp8
     from tokenwire.plugins.engines.cuda.steadiness import want_steady
 
     kv_heads, head_dim, _ = config.kv_shape(slices)
@@ -279,7 +284,8 @@ def choose_ops(
     except ValueError as error:
         raise ConfigError(f"engine cuda: {error}") from error
     if settings.objective == "determinism":
-        want_steady(config, ops, settings.dispatcher, is_cpu=device == "cpu")
+        keeps = keeps_fp8(settings.quantisation, config, device)
+        want_steady(config, ops, settings.dispatcher, keeps_fp8=keeps)
     return ops
 
 

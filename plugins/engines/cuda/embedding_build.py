@@ -66,7 +66,14 @@ def build_embedding(
     preflight.take_built(settings.kernel_lib, machine)
     remedy = "take a smaller checkpoint or dtype, or another device"
     with bar(path.name) as progress, reserving(device, path.name, lambda: _size(path), remedy):
-        loaded = load_embedder(path, device=device, dtype=dtype, ops=ops, progress=progress)
+        loaded = load_embedder(
+            path,
+            device=device,
+            dtype=dtype,
+            ops=ops,
+            quantisation=settings.quantisation,
+            progress=progress,
+        )
     embedder = _pooled(loaded.embedder, settings)
     _fill(embedder, settings, path)
     texts = settings.max_batch_size or (64 if device == "cpu" else 256)

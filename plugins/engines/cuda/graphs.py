@@ -29,25 +29,34 @@ ALWAYS = ("matmul", "rms_norm", "add_rms_norm", "rope")
 GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
 ATTENTION, LATENT = ("kv_write", "attention_decode"), ("mla_write", "mla_decode")
 MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul", "ep_pack", "ep_unpack")
+EIGHT_BITS = ("fp8_quant", "silu_mul_quant", "fp8_matmul")
 
 
-def captured(config: ModelConfig) -> frozenset[str]:
-    """Ops of a network's decode step."""
+def captured(config: ModelConfig, *, keeps_fp8: bool = True) -> frozenset[str]:
+    """Ops of a network's decode step. `keeps_fp8`: fp8 weights stay so."""
     found = {*ALWAYS, GATES[config.activation], *(LATENT if config.mla else ATTENTION)}
-    quantised = config.quantisation is not None and config.quantisation.method == "fp8"
+    kind = None if config.quantisation is None else config.quantisation.method
+    quantised = keeps_fp8 and kind == "fp8"
     if quantised:
-        found.add("fp8_matmul")
+        found |= set(EIGHT_BITS)
     if config.mixture is not None:
         found |= {*MIXED, *(("fp8_grouped_matmul",) if quantised else ())}
     return frozenset(found)
 
 
-def has_graphs(asked: bool | None, device: torch.device, ops: Ops, config: ModelConfig) -> bool:
+def has_graphs(
+    asked: bool | None,
+    device: torch.device,
+    ops: Ops,
+    config: ModelConfig,
+    *,
+    keeps_fp8: bool = True,
+) -> bool:
     """`asked` None: on a GPU, where every op of a decode step can be captured. Raises ConfigError
     where graphs are asked for and one cannot."""
     if device.type != "cuda":
         return bool(asked)
-    names = captured(config)
+    names = captured(config, keeps_fp8=keeps_fp8)
     against = [
         f"{choice.op} by {choice.name}"
         for choice in ops.choices

@@ -62,7 +62,9 @@ def lay_out(
     model.settle()
     found = _common_shape(found, mesh)
     is_cuda = model.device.type == "cuda"
-    captures = has_graphs(settings.graphs, model.device, model.ops, model.config)
+    captures = has_graphs(
+        settings.graphs, model.device, model.ops, model.config, keeps_fp8=model.site.keeps_fp8
+    )
     kv_dtype = torch.float8_e4m3fn if settings.kv_dtype == "fp8" else model.dtype
     parts = {"weights": loaded.bytes, "adapters": fill_slots(model, settings.adapters)}
     remedy = "lower max_batch_tokens or gpu_memory_fraction, or end what else uses the device"

@@ -69,6 +69,10 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """"auto": float32 on a CPU; the checkpoint's own on a GPU."""
     kv_dtype: Literal["auto", "fp8"] = "auto"
     """"auto": as `dtype`; "fp8": e4m3, half the memory of bfloat16."""
+    quantisation: Literal["auto", "fp8", "none"] = "auto"
+    """Of checkpoints in fp8. "fp8": weights stay so in memory, and are multiplied so. "none": they
+    are dequantised when they are read, and may be cut anywhere. "auto": fp8 on a GPU, none on a
+    CPU."""
     max_model_len: Size | None = None
     """Tokens of prompt and answer. None: the model's context, or what the KV memory holds."""
     max_batch_size: Size | None = None

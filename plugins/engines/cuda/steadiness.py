@@ -18,22 +18,21 @@ if TYPE_CHECKING:
 __all__ = ("want_steady",)
 
 MIXTURES = ("moe_", "grouped_", "ep_", "fp8_grouped_")
+ATTENTION = ("kv_write", "attention_prefill", "attention_decode")
+LATENT = ("mla_write", "mla_decode", "grouped_matmul")
+"""Of attention over latents, where every token is absorbed: heads are multiplied as experts are."""
 REMEDY = "or set objective to latency"
 
 
-def want_steady(config: ModelConfig, ops: Ops, dispatcher: str, *, is_cpu: bool) -> None:
-    """Raises ConfigError that names the op and says what would help."""
+def want_steady(config: ModelConfig, ops: Ops, dispatcher: str, *, keeps_fp8: bool) -> None:
+    """`keeps_fp8`: weights stay in fp8. Raises ConfigError that names the op and says what would
+    help."""
     if dispatcher == "deep_ep":
         raise ConfigError(
             "engine cuda: objective: determinism: DeepEP's sums hang on what else is sent: set "
             f"dispatcher to auto, {REMEDY}"
         )
-    if config.mla is not None:
-        raise ConfigError(
-            f"engine cuda: objective: determinism: attention over latents (MLA, {config.family}) "
-            f"is computed in one of two ways by the size of a step: take another model, {REMEDY}"
-        )
-    used = [choice for choice in ops.choices if _is_used(choice.op, config, is_cpu=is_cpu)]
+    used = [choice for choice in ops.choices if _is_used(choice.op, config, keeps_fp8=keeps_fp8)]
     for choice in used:
         if choice.is_steady:
             continue
@@ -45,11 +44,15 @@ def want_steady(config: ModelConfig, ops: Ops, dispatcher: str, *, is_cpu: bool)
         )
 
 
-def _is_used(op: str, config: ModelConfig, *, is_cpu: bool) -> bool:
+def _is_used(op: str, config: ModelConfig, *, keeps_fp8: bool) -> bool:
+    if config.mla is not None and op in LATENT:
+        return True
     if op.startswith("mla_"):
         return False
+    if op in ATTENTION:
+        return config.mla is None
     if op in GATES.values():
         return op == GATES[config.activation]
-    if op.startswith("fp8_") and (is_cpu or config.quantisation is None):
-        return False
+    if op.startswith("fp8_") or op == "silu_mul_quant":
+        return keeps_fp8 and (config.mixture is not None or not op.startswith(MIXTURES))
     return config.mixture is not None or not op.startswith(MIXTURES)

@@ -38,16 +38,18 @@ def is_cheaper(mla: Mla, queries: int, keys: int, sequences: int) -> bool:
     return latent * both * (keys - queries) > (2 * latent - both) * pairs
 
 
-def absorbed(batch: Batch, mla: Mla) -> Batch:
+def absorbed(batch: Batch, mla: Mla, *, always: bool = False) -> Batch:
     """The same tokens, each a decode of its own where the prefills have few (MOST), and that is
-    cheaper."""
+    cheaper. `always`: whatever it costs, so that a token is computed in one way, whoever shares its
+    step and however its prompt is cut."""
     prefill, split = batch.prefill[0], batch.decode_tokens
     queries = len(batch.ids) - split
-    if prefill is None or not 0 < queries <= MOST:
+    if prefill is None or queries <= 0:
         return batch
     sequences = prefill.kv_lens.shape[0]
     keys = prefill.sum_kv or sequences * prefill.max_kv
-    if not is_cheaper(mla, queries, keys, sequences):
+    pays = queries <= MOST and is_cheaper(mla, queries, keys, sequences)
+    if not (always or pays):
         return batch
     groups = range(len(batch.prefill))
     return replace(

@@ -48,6 +48,9 @@ class LatentAttention:
         )
         self.kv_norm = site.weight(f"{name}.kv_a_layernorm.weight", config.mla.kv_rank)
         self.w_uk, self.w_uv = self._ups(site, f"{name}.kv_b_proj", config.mla)
+        self.w_fold = self.w_uk.mT
+        """[heads, C, Dn]: w_uk, as queries are multiplied by it."""
+        self.is_steady = site.is_steady
         self.output = Linear(
             site,
             [(f"{name}.o_proj", config.hidden)],
@@ -104,6 +107,11 @@ class LatentAttention:
     def settle(self) -> None:
         for linear in self.linears:
             linear.settle()
+        if self.is_steady:
+            # Why in its own memory: prompts are absorbed too then, and nothing reads w_uk.
+            turned = self.w_uk.mT.contiguous()
+            self.w_fold = self.w_uk.view(turned.shape)
+            self.w_fold.copy_(turned)
 
     def __call__(
         self, x: Tensor, batch: Batch, cache: KvCache, cos_sin: Tensor, gate: Tensor | None
@@ -136,7 +144,7 @@ class LatentAttention:
                 value_dim=self.mla.kv_rank,
                 k_scale=cache.k_scale,
             )
-            found.append(torch.bmm(mixed.transpose(0, 1), self.w_uv.mT).transpose(0, 1))
+            found.append(self._by_head(mixed, self.w_uv))
         if prefill is not None:
             part = q if decode is None else q[split:]
             found.append(
@@ -149,8 +157,17 @@ class LatentAttention:
     def _absorbed(self, q: Tensor) -> Tensor:
         """[T, heads, Dn + R] -> [T, heads, C + R]: against the cache's entries themselves."""
         plain, turned = q.split((self.mla.nope_dim, self.mla.rope_dim), dim=-1)
-        latent = torch.bmm(plain.transpose(0, 1), self.w_uk).transpose(0, 1)
-        return torch.cat((latent, turned), dim=-1)
+        return torch.cat((self._by_head(plain, self.w_fold), turned), dim=-1)
+
+    def _by_head(self, x: Tensor, w: Tensor) -> Tensor:
+        """x [T, heads, K] by w [heads, N, K], each head by its own: [T, heads, N]."""
+        rows = x.transpose(0, 1)
+        if not self.is_steady:
+            return torch.bmm(rows, w.mT).transpose(0, 1)
+        # Why so: torch takes another product for another number of tokens.
+        offsets = torch.arange(len(w) + 1, dtype=torch.int32, device=x.device) * len(x)
+        y: Tensor = self.ops.grouped_matmul(rows.flatten(0, 1), w.contiguous(), offsets)
+        return y.unflatten(0, rows.shape[:2]).transpose(0, 1)
 
 
 def _turned(site: Site, heads: int, plain: int) -> Tensor | None:

@@ -84,7 +84,8 @@ class Share:
                 raise ConfigError(
                     f"{site.config.family}: {name} has {cut.of} {SIDES[cut.dim]} in fp8 blocks of "
                     f"{found.block[cut.dim]}, and a slice of {cut.length} would end inside of one: "
-                    "choose a parallel_strategy TP_n of fewer slices, or a checkpoint in 16 bits"
+                    "choose a parallel_strategy TP_n of fewer slices, set quantisation to none, "
+                    "which dequantises weights, or take a checkpoint in 16 bits"
                 )
         return found.block
 

@@ -10,13 +10,21 @@ from tokenwire.plugins.engines.cuda.load.adapters import (
 )
 from tokenwire.plugins.engines.cuda.load.embedders import LoadedEmbedder, load_embedder
 from tokenwire.plugins.engines.cuda.load.filling import Progress
-from tokenwire.plugins.engines.cuda.load.loading import Loaded, load, load_config
+from tokenwire.plugins.engines.cuda.load.loading import (
+    Loaded,
+    QuantisationChoice,
+    keeps_fp8,
+    load,
+    load_config,
+)
 
 __all__ = (
     "Adapter",
     "Loaded",
     "LoadedEmbedder",
     "Progress",
+    "QuantisationChoice",
+    "keeps_fp8",
     "load",
     "load_config",
     "load_embedder",

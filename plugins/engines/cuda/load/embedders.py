@@ -13,7 +13,7 @@ import torch
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
-from tokenwire.plugins.engines.cuda.load.loading import load
+from tokenwire.plugins.engines.cuda.load.loading import QuantisationChoice, load
 from tokenwire.plugins.engines.cuda.load.names import bert_name
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
 from tokenwire.plugins.engines.cuda.models.bert import BertModel
@@ -49,6 +49,7 @@ def load_embedder(
     device: torch.device | str,
     dtype: torch.dtype | None,
     ops: Ops,
+    quantisation: QuantisationChoice = "auto",
     progress: Progress | None = None,
 ) -> LoadedEmbedder:
     """`path`: a Hugging Face folder, with sentence-transformers' files where it has them.
@@ -63,7 +64,15 @@ def load_embedder(
         return _encoder(
             path, document, device=device, dtype=dtype, progress=progress, started=started
         )
-    loaded = load(path, device=device, dtype=dtype, ops=ops, progress=progress, with_head=False)
+    loaded = load(
+        path,
+        device=device,
+        dtype=dtype,
+        ops=ops,
+        quantisation=quantisation,
+        progress=progress,
+        with_head=False,
+    )
     config = loaded.config
     return LoadedEmbedder(
         CausalEmbedder(loaded.model, read_pooling(path, "last")),

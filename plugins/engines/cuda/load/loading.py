@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from tokenwire.core.errors import ConfigError
+from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK
 from tokenwire.plugins.engines.cuda.layers.site import DispatcherName
 from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
 from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
@@ -26,13 +27,13 @@ from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Loaded", "QuantisationChoice", "load", "load_config")
+__all__ = ("Loaded", "QuantisationChoice", "keeps_fp8", "load", "load_config")
 
 LOG = logging.getLogger("tokenwire.engine.load")
 
 QuantisationChoice = Literal["auto", "fp8", "none"]
 """Of fp8 checkpoints. fp8: their weights stay so in memory. none: they are dequantised into the
-network's dtype. auto: fp8 on a GPU, none on a CPU, where nothing multiplies in it."""
+network's dtype. auto: fp8 on a GPU, none on a CPU, where nothing multiplies in it fast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def load(
         dtype=kind,
         positions=positions,
         with_head=with_head,
-        keeps_fp8=_keeps_fp8(quantisation, torch.device(device)),
+        keeps_fp8=keeps_fp8(quantisation, config, device),
         mesh=mesh,
         dispatcher=dispatcher,
         redundant=redundant,
@@ -127,8 +128,24 @@ def _optional(config: ModelConfig, source: Source, *, headless: bool) -> frozens
     return frozenset(found | {"lm_head.weight"}) if headless else frozenset(found)
 
 
-def _keeps_fp8(choice: QuantisationChoice, device: torch.device) -> bool:
-    return choice == "fp8" or (choice == "auto" and device.type != "cpu")
+def keeps_fp8(choice: QuantisationChoice, config: ModelConfig, device: torch.device | str) -> bool:
+    """Whether weights stay in fp8 on `device`: those of layers that blocks fit into. Raises
+    ConfigError where fp8 is asked for, and the checkpoint is not of it."""
+    found = config.quantisation
+    kind = "none" if found is None else found.method
+    if choice == "fp8" and kind != "fp8":
+        raise ConfigError(
+            f"engine cuda: quantisation: fp8, and the checkpoint's weights ({config.family}) have "
+            f"{kind}: set quantisation to auto, or take a checkpoint in fp8"
+        )
+    if choice == "fp8" and found is not None and found.block != OPS_BLOCK:
+        wanted, came = (" x ".join(map(str, block)) for block in (OPS_BLOCK, found.block))
+        raise ConfigError(
+            f"engine cuda: quantisation: fp8, and the checkpoint ({config.family}) has blocks of "
+            f"{came}, where products take {wanted}: set quantisation to auto, which dequantises"
+        )
+    is_on_gpu = torch.device(device).type != "cpu"
+    return kind == "fp8" and (choice == "fp8" or (choice == "auto" and is_on_gpu))
 
 
 def _open(path: Path) -> tuple[ModelConfig, Source]:

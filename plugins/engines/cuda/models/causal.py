@@ -135,7 +135,7 @@ class CausalModel:
                 x *= self.embed_scale
             residual: Tensor | None = None
             if self.config.mla is not None:
-                batch = absorbed(batch, self.config.mla)
+                batch = absorbed(batch, self.config.mla, always=self.site.is_steady)
             ropes = self.config.rope_of_layer
             for layer, block in enumerate(self.blocks):
                 table = self.tables[ropes[layer]]

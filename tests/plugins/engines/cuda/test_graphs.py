@@ -70,7 +70,9 @@ def test_a_gpu_has_graphs_where_its_kernels_allow_them() -> None:
 def test_only_what_a_model_uses_counts() -> None:
     others = "kv_write", "attention_decode", "gelu_mul"
     assert has_graphs(None, GPU, ops(*others), LATENT)
-    for op in ("mla_decode", "mla_write", "moe_route", "fp8_grouped_matmul", "fp8_matmul"):
+    eight_bit = "fp8_grouped_matmul", "fp8_matmul", "fp8_quant", "silu_mul_quant"
+    assert has_graphs(None, GPU, ops(*eight_bit), LATENT, keeps_fp8=False)
+    for op in ("mla_decode", "mla_write", "moe_route", *eight_bit):
         assert not has_graphs(None, GPU, ops(op), LATENT)
         assert has_graphs(None, GPU, ops(op), DENSE)
 

@@ -7,16 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from tests.plugins.engines.cuda.driving import engine, job, run  # noqa: E402
 from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
 from tests.plugins.engines.cuda.models.paged import Paged, reference_ops  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
-from tokenwire.plugins.engines.cuda.load import load  # noqa: E402
+from tokenwire.plugins.engines.cuda.load import keeps_fp8, load, load_config  # noqa: E402
+from tokenwire.plugins.engines.cuda.models.config import Quantisation  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -151,6 +154,31 @@ def test_activations_are_quantised_once_and_to_the_same_bits(tmp_path, dtype) ->
     # Adapters add to what is not quantised.
     assert torch.equal(mlp(x, torch.zeros(5, 1)), two_steps)
     assert len(found) == 1
+
+
+def test_the_setting_says_what_stays_in_fp8(tmp_path) -> None:
+    quantise(tmp_path / "small", tiny(tmp_path / "small", **SIZES, head_dim=64))
+    tiny(tmp_path / "plain")
+    sizes = {}
+    for choice in ("auto", "none", "fp8"):
+        made = engine(tmp_path / "small", quantisation=choice)
+        sizes[choice] = made.status().about["weights_gib"]
+        assert run(made, job("a", IDS))["a", 0].ids
+    assert sizes["auto"] == sizes["none"] > 2 * sizes["fp8"]
+    with pytest.raises(ConfigError, match=r"quantisation: fp8, and .* \(llama\) have none: set"):
+        engine(tmp_path / "plain", quantisation="fp8")
+    with pytest.raises(ConfigError, match=r'quantisation = "int4": wanted one of'):
+        engine(tmp_path / "small", quantisation="int4")
+    config = load_config(tmp_path / "small")
+    odd = structs.replace(config, quantisation=Quantisation((64, 64)))
+    with pytest.raises(ConfigError, match="has blocks of 64 x 64, where products take 128 x 128"):
+        keeps_fp8("fp8", odd, "cuda")
+    assert keeps_fp8("auto", config, "cuda")
+    assert not keeps_fp8("none", config, "cuda")
+    few = structs.replace(config, quantisation=Quantisation((1, 32), method="mxfp4"))
+    assert not keeps_fp8("auto", few, "cuda")
+    with pytest.raises(ConfigError, match="have mxfp4: set quantisation to auto"):
+        keeps_fp8("fp8", few, "cuda")
 
 
 def test_parts_that_no_block_fits_are_dequantised(tmp_path) -> None:

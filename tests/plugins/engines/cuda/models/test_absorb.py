@@ -48,6 +48,7 @@ def test_a_step_absorbs_no_more_than_it_has_memory_for(queries: int, goes: bool)
     batch = Batch(ids, ids + 9000 - queries, (ids,), (None,), (prefill,), 0, ids)
     mla = Mla(q_rank=0, kv_rank=512, nope_dim=200, rope_dim=64, value_dim=200)
     found = absorb.absorbed(batch, mla)
+    assert absorb.absorbed(batch, mla, always=True).prefill == (None,)
     if goes:
         assert found.prefill == (None,)
         assert found.decode[0] is not None

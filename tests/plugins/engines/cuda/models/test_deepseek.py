@@ -244,11 +244,11 @@ WIDE = {
 }
 
 
-def multiply(x, w, scales):
+def multiply(x, w, scales, x_scales=None, *, dtype=None):
     return x @ (w.float() * spread(scales, w.shape)).T
 
 
-def multiply_grouped(x, w, scales, offsets):
+def multiply_grouped(x, w, scales, offsets, x_scales=None, *, dtype=None):
     parts = [
         multiply(x[start:end], w[at], scales[at])
         for at, (start, end) in enumerate(pairwise(offsets.tolist()))
@@ -257,7 +257,14 @@ def multiply_grouped(x, w, scales, offsets):
 
 
 def exact():
-    return replace(reference_ops(), fp8_matmul=multiply, fp8_grouped_matmul=multiply_grouped)
+    """Products in 8 bits whose activations are not rounded."""
+    plain = reference_ops()
+    return replace(
+        plain,
+        fp8_matmul=multiply,
+        fp8_grouped_matmul=multiply_grouped,
+        silu_mul_quant=lambda x: (plain.silu_mul(x), None),
+    )
 
 
 def in_8_bits(folder, **changes):

@@ -59,7 +59,13 @@ def ask(
         read += values.nbytes
         return values
 
-    ops = replace(reference_ops(), fp8_matmul=_exact, fp8_grouped_matmul=_exact_grouped)
+    plain = reference_ops()
+    ops = replace(
+        plain,
+        fp8_matmul=_exact,
+        fp8_grouped_matmul=_exact_grouped,
+        silu_mul_quant=lambda x: (plain.silu_mul(x), None),
+    )
     with patch.object(SafetensorsSource, "part", counted):
         loaded = load(
             Path(path),
@@ -130,13 +136,20 @@ def _spread(scales: torch.Tensor) -> torch.Tensor:
     return scales.repeat_interleave(128, -2).repeat_interleave(128, -1)
 
 
-def _exact(x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+def _exact(
+    x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, x_scales: None = None, **_: torch.dtype
+) -> torch.Tensor:
     """Activations are not rounded: what is left to differ is the order of sums."""
     return x @ (w.float() * _spread(scales)).mT
 
 
 def _exact_grouped(
-    x: torch.Tensor, w: torch.Tensor, scales: torch.Tensor, offsets: torch.Tensor
+    x: torch.Tensor,
+    w: torch.Tensor,
+    scales: torch.Tensor,
+    offsets: torch.Tensor,
+    x_scales: None = None,
+    **_: torch.dtype,
 ) -> torch.Tensor:
     wide, y = w.float() * _spread(scales), x.new_zeros(x.shape[0], w.shape[1])
     for at, (start, end) in enumerate(pairwise(offsets.tolist())):
