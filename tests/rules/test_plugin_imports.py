@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 CORE = "tokenwire.core"
 ALLOWED = {
     # errors and values
-    *("blocks", "call", "cost.layout", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
+    *("blocks", "call", "dialogue", "errors", "events", "field_rule", "fingerprint", "fold"),
     *("prompt", "queries", "script", "seeds", "stored", "token_ids", "tokens", "wire"),
     # ports, and what a plugin registers
     *("ports.codec", "ports.dialect", "ports.engine", "ports.guard", "ports.observer"),
@@ -28,11 +28,10 @@ ALLOWED = {
     "byte_text",
     # tools for any engine
     *("figures", "job_check", "job_log", "outlet", "progress", "threaded_engine", "waits"),
-    "token_codec",
+    *("gguf_config", "gguf_header", "token_codec"),
     # what layouts cost, and which are judged well
     *("cost.exchange", "cost.gpus", "cost.layout", "cost.links", "cost.shape"),
     *("planning.request", "planning.verdicts"),
-    *("gguf_config", "gguf_header"),
     # tools for whatever has a connection
     *("breaker", "resolve", "secrets"),
 }
