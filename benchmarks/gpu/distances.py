@@ -201,6 +201,7 @@ def _captured(work: Callable[[], None], device: str) -> Callable[[], Any]:
     if device != "cuda":
         return work
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(2):
             work()

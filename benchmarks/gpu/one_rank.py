@@ -28,7 +28,7 @@ from tokenwire.plugins.engines.cuda.layers.moe import Moe
 from tokenwire.plugins.engines.cuda.parallel.exchanged import ExchangedDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
 from tokenwire.plugins.engines.cuda.parallel.group import Group
-from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh, join, leave
+from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh, join
 
 __all__ = ("one_rank",)
 
@@ -48,7 +48,7 @@ def one_rank(asked: Asked) -> Iterator[Found]:
     config = put(TINY_MOE, dtype="bfloat16" if is_cuda else "float32")
     yield from tried(_dispatchers(group, config.dtype, asked.device))
     yield from tried(_generated(mesh, group, asked.device))
-    leave()
+    # Why no leaving: NCCL waits there for graphs that hold its calls; the process ends by itself.
 
 
 def _joined(device: str) -> Mesh:
@@ -134,6 +134,7 @@ def _layer(moe: Moe, x: Tensor) -> Tensor:
 
 def _replayed(moe: Moe, x: Tensor) -> tuple[Tensor, Tensor]:
     side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         _layer(moe, x)
     torch.cuda.current_stream().wait_stream(side)

@@ -39,29 +39,25 @@ from tokenwire.plugins.engines.cuda.sizes import GIB, kv_token_bytes
 
 __all__ = ("dense", "floor", "graphs", "invariance", "latents", "mixtures")
 
-STEADY = {"objective": "determinism"}
+KINDS = {"dense": TINY, "experts": TINY_MOE, "latents": TINY_MLA}
 
 
 def graphs(asked: Asked) -> Iterator[Found]:
     """Decode by captured graphs, padded to their sizes, and without: the same ids, also where a
-    launch that waits for the device fails. With kernels that a row's company does not change, where
-    there are some; latent attention in float32."""
-    kinds = {"dense": (TINY, STEADY), "experts": (TINY_MOE, STEADY), "latents": (TINY_MLA, {})}
-    for name, (config, settings) in kinds.items():
-        yield from tried(_graphs(name, _in_dtype(config, asked, settings), asked.device, settings))
+    launch that waits for the device fails. With kernels that a row's company does not change."""
+    for name, config in KINDS.items():
+        yield from tried(_graphs(name, _in_dtype(config, asked), asked.device))
 
 
-def _graphs(
-    name: str, config: ModelConfig, device: str, settings: dict[str, Any]
-) -> Iterator[Found]:
+def _graphs(name: str, config: ModelConfig, device: str) -> Iterator[Found]:
     jobs = jobs_of(7, 33, 24, config.vocab_size)
-    plain = _ids(config, device, jobs, graphs=False, overlap=False, **settings)
+    plain = _ids(config, device, jobs, graphs=False, overlap=False)
     ways: dict[str, dict[str, Any]] = {
         "graphs": {},
         "launches that may not wait": {"forbid_waits": True},
     }
     for way, more in ways.items():
-        ids = _ids(config, device, jobs, graphs=True, overlap=True, **settings, **more)
+        ids = _ids(config, device, jobs, graphs=True, overlap=True, **more)
         yield "holds" if ids == plain else "broken", _told(f"{name}: {way}", plain, ids)
 
 
@@ -75,8 +71,8 @@ def invariance(asked: Asked) -> Iterator[Found]:
         sampling=JobSampling(temperature=0.8, seed=5),
         stopping=JobStopping(max_tokens=made, ignore_eos=True),
     )
-    for name, tiny in {"dense": TINY, "experts": TINY_MOE}.items():
-        config = _in_dtype(tiny, asked, STEADY)
+    for name, tiny in KINDS.items():
+        config = _in_dtype(tiny, asked)
         others = jobs_of(5 if asked.small else 47, 50, made, config.vocab_size)
         yield from tried(_invariance(name, config, asked.device, mine, others))
 
@@ -84,8 +80,8 @@ def invariance(asked: Asked) -> Iterator[Found]:
 def _invariance(
     name: str, config: ModelConfig, device: str, mine: TokenJob, others: list[TokenJob]
 ) -> Iterator[Found]:
-    alone = _ids(config, device, [mine], **STEADY)["mine"]
-    among = _ids(config, device, [*others, mine], **STEADY)["mine"]
+    alone = _ids(config, device, [mine])["mine"]
+    among = _ids(config, device, [*others, mine])["mine"]
     yield "holds" if alone == among else "broken", _told(f"{name}: a batch", alone, among)
 
 
@@ -201,17 +197,15 @@ def _named(folder: Path, device: str) -> Loaded:
     return load(folder, device=device, dtype=dtype, ops=ops)
 
 
-def _in_dtype(config: ModelConfig, asked: Asked, settings: dict[str, Any]) -> ModelConfig:
-    is_exact = asked.device == "cpu" or settings is not STEADY
-    return replace(config, dtype="float32" if is_exact else "bfloat16")
+def _in_dtype(config: ModelConfig, asked: Asked) -> ModelConfig:
+    return replace(config, dtype="float32" if asked.device == "cpu" else "bfloat16")
 
 
 def _ids(
     config: ModelConfig, device: str, jobs: list[TokenJob], **settings: Any
 ) -> dict[str, list[int]]:
-    chosen = {name: settings[name] for name in ("objective",) if name in settings}
-    loaded = random_model(config, device, **chosen)
-    driver = Driver(engine_of(loaded, kv_gib=0.25, **settings))
+    loaded = random_model(config, device, objective="determinism")
+    driver = Driver(engine_of(loaded, kv_gib=0.25, objective="determinism", **settings))
     try:
         return driver.ids(jobs)
     finally:

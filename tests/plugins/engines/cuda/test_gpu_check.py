@@ -84,7 +84,7 @@ def test_every_part_holds(tmp_path: Path) -> None:
     for name in ("mixtures", "latents", "dense"):
         assert [row["batch"] for row in parts[name]["rows"]] == [1, 4]
     assert len(parts["graphs"]["holds"]) == 6
-    assert len(parts["invariance"]["holds"]) == 2
+    assert len(parts["invariance"]["holds"]) == 3
 
 
 def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
