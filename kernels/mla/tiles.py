@@ -65,16 +65,22 @@ def mla_weights(scores, peak, total):
     return weights, shrink, top, total * shrink + tl.sum(weights, 1)
 
 
+@triton.jit
+def mla_part(length, SPLIT: tl.constexpr, MOST: tl.constexpr):
+    """Keys of a part: SPLIT of them, or the multiple of it that makes no more than MOST parts."""
+    return tl.maximum(tl.cdiv(length, SPLIT * MOST), 1) * SPLIT
+
+
 @triton.jit(do_not_specialize=["table_stride", "splits"])
 def mla_decode_kernel(
     q, cache, parts, lse, kv_lens, table,
     q_token, q_head, block_stride, token_stride, table_stride, splits, scale, v_scale,
     HEADS: tl.constexpr, LATENT: tl.constexpr, ROTATED: tl.constexpr, HALF: tl.constexpr,
     ROTATED_WIDTH: tl.constexpr, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr,
-    KEYS: tl.constexpr, SPLIT: tl.constexpr, DOT: tl.constexpr,
+    KEYS: tl.constexpr, SPLIT: tl.constexpr, MOST: tl.constexpr, DOT: tl.constexpr,
 ):  # fmt: skip
-    """A program: SPLIT keys of one sequence for ROWS heads. Entries are read once, as keys and as
-    values; in two halves, so that the sums leave registers for what writes them.
+    """A program: a part of one sequence's keys for ROWS heads. Entries are read once, as keys and
+    as values; in two halves, so that the sums leave registers for what writes them.
 
     The sums go to parts [B, H, splits, C], their scale to lse [B, H, splits], in float32, for
     mla_merge_kernel. Why not to the result where there is one split: the way there takes registers
@@ -82,7 +88,8 @@ def mla_decode_kernel(
     """
     sequence, split = tl.program_id(1).to(tl.int64), tl.program_id(2)
     length = tl.load(kv_lens + sequence)
-    count = tl.cdiv(length, SPLIT)
+    part_keys = mla_part(length, SPLIT, MOST)
+    count = tl.cdiv(length, part_keys)
     if split < tl.maximum(count, 1):
         head = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
         near, turn = tl.arange(0, HALF), tl.arange(0, ROTATED_WIDTH)
@@ -92,8 +99,8 @@ def mla_decode_kernel(
         q_near = mla_numbers(row, near, LATENT, HALF).to(DOT)
         q_far = mla_numbers(row, far, LATENT, HALF).to(DOT)
         q_turn = mla_numbers(row + LATENT, turn, ROTATED, ROTATED_WIDTH).to(DOT)
-        first = split * SPLIT
-        end = tl.minimum(length, first + SPLIT)
+        first = split * part_keys
+        end = tl.minimum(length, first + part_keys)
         acc_near = tl.zeros((ROWS, HALF), dtype=tl.float32)
         acc_far = tl.zeros((ROWS, HALF), dtype=tl.float32)
         peak = tl.full((ROWS,), float("-inf"), dtype=tl.float32)
@@ -132,11 +139,13 @@ def mla_decode_kernel(
 def mla_merge_kernel(
     out, parts, lse, kv_lens, splits,
     HEADS: tl.constexpr, LATENT: tl.constexpr, WIDTH: tl.constexpr, SPLIT: tl.constexpr,
+    MOST: tl.constexpr,
 ):  # fmt: skip
     """A program: the splits of one head of one sequence, in order. A sequence of no keys has one,
     of zeros."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    count = tl.maximum(tl.cdiv(tl.load(kv_lens + token), SPLIT), 1)
+    length = tl.load(kv_lens + token)
+    count = tl.maximum(tl.cdiv(length, mla_part(length, SPLIT, MOST)), 1)
     column = tl.arange(0, WIDTH)
     inside = column < LATENT
     part = (token * HEADS + head) * splits

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tokenwire.kernels.aot.specialisation import Specialisation, meta
 from tokenwire.kernels.attention.batch import AttentionBatch
+from tokenwire.kernels.mla import splits
 from tokenwire.kernels.mla.tiles import (
     mla_decode_kernel,
     mla_expand_kernel,
@@ -18,12 +19,8 @@ from tokenwire.kernels.mla.tiles import (
 )
 from tokenwire.kernels.support import FP8
 
-__all__ = ("SPECIALISATIONS", "SPLIT", "mla_decode", "mla_prefill", "mla_write")
+__all__ = ("SPECIALISATIONS", "mla_decode", "mla_prefill", "mla_write")
 
-SPLIT = 1024
-"""Keys of a program of decode. By length alone, for what occupancy chose would change a row's bits
-with its company; of many keys, for a part's result is half as large as 1,024 entries at 128 heads.
-"""
 WORKSPACE = 256 << 20
 """Bytes of keys and values that prefill expands at once: as many heads as fit, at least one."""
 LOG2_E = 1.4426950408889634
@@ -52,31 +49,52 @@ def mla_decode(
     value_dim: int,
     k_scale: float = 1.0,
 ) -> Tensor:
-    """See reference.py."""
+    """See reference.py. Some tokens at a time, where sums of parts would take too much room."""
     _checked(q, cache)
-    tokens, heads, entry = q.shape
+    tokens, heads, _ = q.shape
     out = torch.empty((tokens, heads, value_dim), dtype=q.dtype, device=q.device)
     if not out.numel():
         return out
-    splits = max(1, triton.cdiv(batch.max_kv, SPLIT))
-    lse = torch.empty((tokens, heads, splits), dtype=torch.float32, device=q.device)
+    number = splits.splits_of(batch.max_kv, heads, value_dim)
+    together = splits.together(tokens, batch.max_kv, heads, value_dim)
+    lse = torch.empty((together, heads, number), dtype=torch.float32, device=q.device)
     parts = torch.empty((*lse.shape, value_dim), dtype=lse.dtype, device=q.device)
-    rows = _rows(q, cache)
+    for first in range(0, tokens, together):
+        some = slice(first, first + together)
+        _decode_some(
+            q[some], cache, out[some], parts, lse, batch.kv_lens[some], batch.block_table[some],
+            scale, k_scale,
+        )  # fmt: skip
+    return out
+
+
+def _decode_some(
+    q: Tensor,
+    cache: Tensor,
+    out: Tensor,
+    parts: Tensor,
+    lse: Tensor,
+    kv_lens: Tensor,
+    table: Tensor,
+    scale: float,
+    k_scale: float,
+) -> None:
+    (tokens, heads, entry), value_dim, number = q.shape, parts.shape[3], parts.shape[2]
+    most, rows = splits.most_splits(heads, value_dim), _rows(q, cache)
     wide = triton.next_power_of_2(max(32, value_dim))
-    mla_decode_kernel[(triton.cdiv(heads, rows), tokens, splits)](
-        q, cache, parts, lse, batch.kv_lens, batch.block_table, q.stride(0), q.stride(1),
-        cache.stride(0), cache.stride(1), batch.block_table.stride(0), splits,
+    mla_decode_kernel[(triton.cdiv(heads, rows), tokens, number)](
+        q, cache, parts, lse, kv_lens, table, q.stride(0), q.stride(1),
+        cache.stride(0), cache.stride(1), table.stride(0), number,
         float(scale * k_scale * LOG2_E), float(k_scale), HEADS=heads, LATENT=value_dim,
         ROTATED=entry - value_dim, HALF=wide // 2,
         ROTATED_WIDTH=triton.next_power_of_2(max(16, entry - value_dim)),
-        BLOCK_SIZE=batch.block_size, ROWS=rows, KEYS=_keys(q, cache),
-        SPLIT=SPLIT, DOT=_dot(q), num_warps=4 if rows == 16 else 8, num_stages=2,
+        BLOCK_SIZE=cache.shape[1], ROWS=rows, KEYS=_keys(q, cache), SPLIT=splits.SPLIT,
+        MOST=most, DOT=_dot(q), num_warps=4 if rows == 16 else 8, num_stages=2,
     )  # fmt: skip
     mla_merge_kernel[(tokens, heads)](
-        out, parts, lse, batch.kv_lens, splits, HEADS=heads, LATENT=value_dim, WIDTH=wide,
-        SPLIT=SPLIT, num_warps=2,
+        out, parts, lse, kv_lens, number, HEADS=heads, LATENT=value_dim, WIDTH=wide,
+        SPLIT=splits.SPLIT, MOST=most, num_warps=2,
     )  # fmt: skip
-    return out
 
 
 def mla_prefill(

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from tokenwire.kernels.grid import reports
+from tokenwire.kernels.mla import splits
 from tokenwire.kernels.mla import triton as mla
 
 
@@ -34,9 +35,11 @@ def main() -> None:
     torch.set_num_threads(1)
     for report in reports(device="cpu"):
         print(json.dumps(asdict(report)))
-    # Prefill over a compressed cache, a head at a time.
-    mla.WORKSPACE = 1
-    for report in reports(("mla_prefill",), device="cpu"):
+    # Prefill over a compressed cache a head at a time; decode a token at a time, in a few parts
+    # that are longer for longer sequences.
+    mla.WORKSPACE = splits.ROOM = 1
+    splits.SPLIT, splits.most_splits = 32, lambda heads, latent: 3
+    for report in reports(("mla_prefill", "mla_decode"), device="cpu"):
         print(json.dumps(asdict(report)))
     print(json.dumps({"bfloat16": bfloat16_is_right()}))
 

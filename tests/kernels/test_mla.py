@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from tokenwire.kernels.attention.cases import paged  # noqa: E402
 from tokenwire.kernels.compare import distance  # noqa: E402
-from tokenwire.kernels.mla import OPS, cpu, reference  # noqa: E402
+from tokenwire.kernels.mla import OPS, cpu, reference, splits  # noqa: E402
 from tokenwire.kernels.op import Signature  # noqa: E402
 from tokenwire.kernels.registry import preferred  # noqa: E402
 
@@ -165,6 +165,49 @@ def test_writing_8_bit_floats_divides_and_saturates() -> None:
     assert cache.float().flatten().tolist() == [0, 0, 0, 2.0, -6.0, 448.0]
 
 
+# --- parts of a long sequence ---------------------------------------------------------------------
+
+
+def part_of(length: int, most: int) -> int:
+    """As the kernels have it."""
+    return max(-(-length // (splits.SPLIT * most)), 1) * splits.SPLIT
+
+
+@pytest.mark.parametrize("heads", [1, 16, 128, 4096])
+def test_a_sequence_has_no_more_parts_than_there_is_room_for(heads: int) -> None:
+    most = splits.most_splits(heads, 512)
+    assert most * heads * 512 * 4 <= max(splits.TOKEN_BYTES, heads * 512 * 4)
+    for longest in (0, 1, 1024, 1025, 32768, 32769, 163840, 1 << 20):
+        room = splits.splits_of(longest, heads, 512)
+        for length in {0, 1, longest // 2, longest - 1, longest} - {-1}:
+            part = part_of(length, most)
+            assert part % splits.SPLIT == 0
+            assert -(-length // part) <= room <= most
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 64, 65, 256, 8192])
+@pytest.mark.parametrize("longest", [0, 5000, 163840])
+@pytest.mark.parametrize("heads", [16, 128])
+def test_sums_of_parts_stay_within_their_room(tokens: int, longest: int, heads: int) -> None:
+    count = splits.together(tokens, longest, heads, 512)
+    assert 1 <= count <= tokens
+    assert count == tokens or count % 4 == 0
+    room = splits.parts_room(tokens, longest, heads, 512)
+    assert room <= splits.ROOM * 513 / 512
+    assert room >= count * heads * 512 * 4
+
+
+def test_a_batch_of_64_of_v3_is_one_launch_at_any_length() -> None:
+    assert splits.together(64, 163840, 128, 512) == 64
+    assert splits.most_splits(128, 512) == 32
+    assert splits.most_splits(16, 512) == 256
+
+
+def test_what_does_not_fit_goes_a_token_at_a_time(monkeypatch) -> None:
+    monkeypatch.setattr(splits, "ROOM", 1)
+    assert splits.together(7, 9000, 128, 512) == 1
+
+
 # --- which is taken ------------------------------------------------------------------------------
 
 HOPPER = Signature(
@@ -179,6 +222,8 @@ def test_a_gpu_takes_triton_and_a_cpu_its_own() -> None:
         assert preferred(op, HOPPER)[1].name == "triton"
     for op in (DECODE, PREFILL):
         assert preferred(op, Signature())[1].name == "cpu"
+    steady = preferred(DECODE, HOPPER, objective="determinism")[1]
+    assert (steady.name, steady.is_steady) == ("triton", True)
     wide = replace(HOPPER, head_dim=640)
     assert "up to 576" in DECODE.implementation("triton").supports(wide)
     other = replace(HOPPER, kv_dtype=torch.float16)

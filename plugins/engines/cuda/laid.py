@@ -70,7 +70,8 @@ def lay_out(
     remedy = "lower max_batch_tokens or gpu_memory_fraction, or end what else uses the device"
     with reserving(model.device, "a step of max_batch_tokens", lambda: 0, remedy):
         parts["workspace"] = memory.workspace(model, found, size)
-    room = memory.kv_memory(settings, model.device, sum(parts.values()), captures)
+    kept = memory.reserve(model, found, has_graphs=captures)
+    room = memory.kv_memory(settings, model.device, sum(parts.values()), kept)
     sizes.check_room(settings, room, parts)
     room = _least(mesh, room)[0]
     specs = sizes.group_blocks(
@@ -98,7 +99,7 @@ def lay_out(
             has_span=mesh.data.size > 1,
         )
         remedy = "lower gpu_memory_fraction, or set graphs to false"
-        with reserving(model.device, "CUDA graphs", lambda: memory.GRAPH_RESERVE, remedy):
+        with reserving(model.device, "CUDA graphs", lambda: kept, remedy):
             parts["graphs"] = memory.taken_by(model.device, graphs.capture)
     overlaps = is_cuda if settings.overlap is None else settings.overlap
     stream = Stream(is_shared=mesh.layout.gpus > 1) if overlaps and not is_cuda else None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from tokenwire.kernels.attention.batch import AttentionBatch
+from tokenwire.kernels.mla.splits import parts_room
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.policy.limits import GroupSpec
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 
 __all__ = (
-    "GRAPH_RESERVE",
     "device_memory",
     "kv_memory",
     "layer_cache",
     "make_caches",
+    "reserve",
     "taken_by",
     "workspace",
 )
@@ -76,16 +77,25 @@ def workspace(model: CausalModel, shape: Shape, block_size: int) -> int:
     return peak - before
 
 
-def kv_memory(settings: CudaSettings, device: torch.device, used: int, has_graphs: bool) -> int:
-    """Bytes for KV. `used`: of weights and workspace."""
+def reserve(model: CausalModel, shape: Shape, *, has_graphs: bool) -> int:
+    """Bytes kept for decode steps, which first run when the KV caches are there: CUDA graphs, and
+    sums of parts over latents."""
+    kept, mla = GRAPH_RESERVE if has_graphs else 0, model.config.mla
+    if mla is not None:
+        heads = model.config.heads // model.site.mesh.tensor.size
+        kept += parts_room(shape.max_batch_size, shape.max_model_len, heads, mla.kv_rank)
+    return kept
+
+
+def kv_memory(settings: CudaSettings, device: torch.device, used: int, kept: int) -> int:
+    """Bytes for KV. `used`: of weights and workspace. `kept`: what `reserve` says."""
     if settings.kv_gib is not None:
         return int(settings.kv_gib * GIB)
     if device.type != "cuda":
         return CPU_KV
     free, total = torch.cuda.mem_get_info(device)
     others: int = total - free - torch.cuda.memory_reserved(device)
-    reserve = GRAPH_RESERVE if has_graphs else 0
-    return int(total * settings.gpu_memory_fraction) - used - max(others, 0) - reserve
+    return int(total * settings.gpu_memory_fraction) - used - max(others, 0) - kept
 
 
 def make_caches(
