@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import distances
+import exchanges
 import machine
 import one_rank
 import proofs
@@ -40,7 +41,7 @@ PARTS = {
     "ops": Bounded(proofs.ops, 100, shards=6),
     "grouped": Bounded(distances.grouped, 45),
     "latent": Bounded(distances.latent, 30),
-    "exchange": Bounded(distances.exchange, 25),
+    "exchange": Bounded(exchanges.exchange, 25),
     "nccl": Bounded(one_rank.one_rank, 40),
     "graphs": Bounded(whole.graphs, 40),
     "invariance": Bounded(whole.invariance, 40),

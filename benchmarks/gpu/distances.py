@@ -17,20 +17,18 @@ from apart import Asked, Found, tried
 from msgspec.structs import replace as put
 from networks import QWEN3_30B, TINY_MOE, random_model
 
-from tokenwire.core.cost.exchange import row_bytes
 from tokenwire.core.cost.kernels import SCALE, Work, decode_attention, dense_gemm, grouped_gemm
 from tokenwire.core.cost.shape import Mla
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.kernels.bench import Measurement, Roofline, compared, roofline, timed
 from tokenwire.kernels.cases import Arguments, Bench
-from tokenwire.kernels.ep_dispatch.reference import ep_pack, ep_plan
 from tokenwire.kernels.fp8_quant.reference import fp8_quant
 from tokenwire.kernels.op import Op, Signature
 from tokenwire.kernels.ops import all_ops
 from tokenwire.kernels.support import FP8
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 
-__all__ = ("exchange", "grouped", "latent")
+__all__ = ("BF16", "grouped", "latent", "rows_of")
 
 Make: TypeAlias = Callable[[torch.device], Arguments]
 BF16 = Signature(dtype=torch.bfloat16)
@@ -47,9 +45,9 @@ def grouped(asked: Asked) -> Iterator[Found]:
     yield "roofline", {"bandwidth": limits.bandwidth, "peak": limits.peak}
     for rows in (2,) if asked.small else (1, 4, 16, 64, 256):
         for make in (_contiguous, _masked, _fp8_contiguous, _fp8_masked):
-            yield from tried(_rows(*make(experts, outputs, inputs, rows), limits, asked.device))
+            yield from tried(rows_of(*make(experts, outputs, inputs, rows), limits, asked.device))
     for rows in (8,) if asked.small else (512, 8192):
-        yield from tried(_rows(*_gate(rows, inputs), limits, asked.device))
+        yield from tried(rows_of(*_gate(rows, inputs), limits, asked.device))
     yield from tried(_layers(asked, limits))
 
 
@@ -63,19 +61,10 @@ def latent(asked: Asked) -> Iterator[Found]:
     for count in heads:
         for context in contexts:
             for batch in batches:
-                yield from tried(_rows(*_decode(count, context, batch), limits, asked.device))
+                yield from tried(rows_of(*_decode(count, context, batch), limits, asked.device))
 
 
-def exchange(asked: Asked) -> Iterator[Found]:
-    """What is on either side of an exchange among 8 ranks of 16 experts, top 8."""
-    limits, hidden = roofline(asked.device), 256 if asked.small else 4096
-    yield "roofline", {"bandwidth": limits.bandwidth, "peak": limits.peak}
-    for tokens in (8,) if asked.small else (64, 512, 4096):
-        for op, bench in _exchanged(tokens, hidden):
-            yield from tried(_rows(op, bench, limits, asked.device))
-
-
-def _rows(op: str, bench: Bench, limits: Roofline, device: str) -> Iterator[Found]:
+def rows_of(op: str, bench: Bench, limits: Roofline, device: str) -> Iterator[Found]:
     for one in compared(_op(op), bench, limits, device=device, kernels_only=True):
         print(one.line(), flush=True)
         yield "rows", json.loads(one.as_json())
@@ -242,81 +231,3 @@ def _decode(heads: int, context: int, batch: int) -> tuple[str, Bench]:
         keywords={"value_dim": LATENT},
         flops=int(work.flops),
     )
-
-
-# --- either side of an exchange -------------------------------------------------------------------
-
-
-def _picked(tokens: int, device: torch.device) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(tokens)
-    scores = torch.rand(tokens, 128, generator=generator)
-    return scores.topk(8).indices.int().to(device)
-
-
-def _exchanged(tokens: int, hidden: int) -> Iterator[tuple[str, Bench]]:
-    """A rank packs its own tokens, and gets what 8 such ranks have for its 16 experts."""
-    cpu = torch.device("cpu")
-    counts, _, _ = ep_plan(_picked(tokens, cpu), 8, 16)
-    rows, pairs = int(counts[:, 0].sum()), tokens * 8
-    every = _picked(8 * tokens, cpu)
-    mine = every < 16
-    came, here = int(mine.any(1).sum()), int(mine.sum())
-    row = hidden * 2
-
-    def plan(device: torch.device) -> Arguments:
-        return _picked(tokens, device), 8, 16
-
-    yield "ep_plan", Bench(f"{tokens} tokens", Signature(), plan, pairs * 12)
-    for fp8 in (False, True):
-        there, _ = row_bytes(hidden, fp8=fp8)
-        kind = "fp8" if fp8 else "bf16"
-
-        def pack(device: torch.device, is_fp8: bool = fp8) -> Arguments:
-            experts = _picked(tokens, device)
-            x = torch.randn(tokens, hidden, device=device, dtype=torch.bfloat16)
-            _, order, _ = ep_plan(experts, 8, 16)
-            if not is_fp8:
-                return x, order[:rows], experts
-            q, scales = fp8_quant(x)
-            return q, order[:rows], experts, None, scales
-
-        moved = (tokens + rows) * there + rows * 8 * 4 * 2
-        name = f"{kind} {tokens} tokens x {hidden}, {rows} rows"
-        yield "ep_pack", Bench(name, BF16, pack, int(moved))
-        for masked in (False, True):
-
-            def unpack(
-                device: torch.device, is_fp8: bool = fp8, is_masked: bool = masked
-            ) -> Arguments:
-                experts = every.to(device)
-                order = mine.any(1).nonzero()[:, 0].int().to(device)
-                x = torch.randn(8 * tokens, hidden, device=device, dtype=torch.bfloat16)
-                q, scales = fp8_quant(x) if is_fp8 else (x, None)
-                wire = ep_pack(q, order, experts, None, scales)
-                shape = (16, came) if is_masked else (came * 8,)
-                room = torch.empty(*shape, hidden, device=device, dtype=torch.bfloat16)
-                return wire, room, 8, 0, 16, is_fp8
-
-            form = "masked" if masked else "contiguous"
-            moved = came * there + here * row + came * 8 * 8
-            name = f"{kind} {form}, {came} rows to {here} x {hidden}"
-            yield "ep_unpack", Bench(name, BF16, unpack, int(moved))
-
-    def give_back(device: torch.device) -> Arguments:
-        places = torch.full((came * 8,), -1, dtype=torch.int32)
-        places[torch.randperm(came * 8)[:here]] = torch.randperm(here).int()
-        results = torch.randn(here, hidden, device=device, dtype=torch.bfloat16)
-        return results, places.view(-1, 8).to(device), here
-
-    name = f"bf16 {here} x {hidden}"
-    yield "ep_return", Bench(name, BF16, give_back, 2 * here * row + came * 8 * 4)
-
-    def combine(device: torch.device) -> Arguments:
-        experts = _picked(tokens, device)
-        _, _, inverse = ep_plan(experts, 8, 16)
-        results = torch.randn(pairs, hidden, device=device, dtype=torch.bfloat16)
-        weights = torch.rand(tokens, 8, device=device)
-        return results, inverse, weights, experts
-
-    name = f"bf16 {tokens} tokens x {hidden}"
-    yield "ep_combine", Bench(name, BF16, combine, (pairs + tokens) * row + pairs * 12)
