@@ -1,5 +1,5 @@
-"""A part of the check that measures what is on either side of an exchange of experts' rows, over the
-roofline. Sends nothing: bytes are those of the GPU's own memory."""
+"""A part of the check that measures what is on either side of an exchange of experts' rows, over
+the roofline. Sends nothing: bytes are those of the GPU's own memory."""
 
 from __future__ import annotations
 
