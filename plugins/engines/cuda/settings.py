@@ -150,6 +150,9 @@ class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Of several machines: HOST:PORT on machine 0, which all of them reach."""
     start_timeout: Annotated[float, Meta(gt=0)] = 600.0
     """Seconds for which a group that starts may say nothing, before it has failed."""
+    silence_timeout: Annotated[float, Meta(gt=0)] = 60.0
+    """Seconds for which a rank of a group that serves may say nothing, before its group is started
+    again. Ranks speak once a second, whatever they do."""
     slow_link_gb_s: Annotated[float, Meta(gt=0)] | None = None
     """For tests: links between domains are measured as if they were so slow."""
     slo: Slo | None = None

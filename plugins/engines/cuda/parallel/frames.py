@@ -24,6 +24,7 @@ from tokenwire.core.tokens import (
 
 __all__ = (
     "About",
+    "Beat",
     "Controls",
     "Deltas",
     "Enter",
@@ -100,6 +101,10 @@ class Enter(Struct, frozen=True, tag="enter"):
     host: str
 
 
+class Beat(Struct, frozen=True, tag="beat"):
+    """Its process runs; nothing else is to be said."""
+
+
 class Progress(Struct, frozen=True, tag="progress"):
     """It loads: bytes `done` of `total`; 0 of 0: not yet known."""
 
@@ -167,7 +172,7 @@ class Instead(Struct, frozen=True, tag="instead"):
 
 
 FromFront: TypeAlias = Jobs | Wake | Controls | Listen | Stop
-FromRank: TypeAlias = Enter | Progress | Hello | Deltas | Figures | Events | Failed | Instead
+FromRank: TypeAlias = Enter | Beat | Progress | Hello | Deltas | Figures | Events | Failed | Instead
 
 _FROM_FRONT: Final = decoder(FromFront)
 _FROM_RANK: Final = decoder(FromRank)

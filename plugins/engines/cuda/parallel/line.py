@@ -16,6 +16,7 @@ from typing import Final, TypeAlias, final
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.parallel.frames import (
+    Beat,
     Enter,
     Failed,
     FromFront,
@@ -34,6 +35,8 @@ GONE: Final = 3
 CHUNK: Final = 1 << 20
 CONNECT_S: Final = 30.0
 FLUSH_S: Final = 10.0
+BEAT_S: Final = 1.0
+"""How often a rank says that it runs, whatever else it says."""
 
 Item: TypeAlias = "bytes | threading.Event"
 
@@ -49,6 +52,7 @@ class Line:
         self._connection = connection
         self._gone = gone
         self._is_closed = False
+        self._over = threading.Event()
         self._out: SimpleQueue[Item] = SimpleQueue()
         self._in: SimpleQueue[FromFront | None] = SimpleQueue()
         for run in (self._write, self._read):
@@ -65,6 +69,7 @@ class Line:
             ) from error
         line = cls(connection, gone=gone)
         line.send(Enter(order.token, rank, os.getpid(), socket.gethostname()))
+        threading.Thread(target=line._beat, name="tokenwire-beat", daemon=True).start()
         return line
 
     def send(self, frame: FromRank) -> None:
@@ -92,6 +97,7 @@ class Line:
     def close(self) -> None:
         """Sends what there is, and closes."""
         self._is_closed = True
+        self._over.set()
         sent = threading.Event()
         self._out.put(sent)
         sent.wait(FLUSH_S)
@@ -99,6 +105,11 @@ class Line:
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
+
+    def _beat(self) -> None:
+        """In a thread. Why: a process that is stopped, or whose machine is gone, closes nothing."""
+        while not self._over.wait(BEAT_S):
+            self.send(Beat())
 
     def _write(self) -> None:
         while True:

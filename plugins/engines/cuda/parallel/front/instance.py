@@ -29,6 +29,7 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import (
+    Beat,
     Controls,
     Deltas,
     Enter,
@@ -46,6 +47,7 @@ from tokenwire.plugins.engines.cuda.parallel.frames import (
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch, Launched
 from tokenwire.plugins.engines.cuda.parallel.front.part import Part
 from tokenwire.plugins.engines.cuda.parallel.front.waits import Backoff, Timer
+from tokenwire.plugins.engines.cuda.parallel.front.watch import Watch
 from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
 from tokenwire.plugins.engines.cuda.parallel.front.words import Words
 from tokenwire.plugins.engines.cuda.parallel.order import Order, write_order
@@ -118,6 +120,7 @@ class Instance:
         """A rank said so itself."""
         self._token = ""
         self._timer = Timer(self._loop)
+        self._watch = Watch(self._loop, order.settings.silence_timeout, self._muted)
         self._backoff = Backoff()
         self._words = Words(
             self.index,
@@ -221,7 +224,7 @@ class Instance:
             case Instead():
                 self.fallen = FellBack(frame)
                 self._fail(f"{frame.layout} shall start instead")
-            case Enter():
+            case Enter() | Beat():
                 pass
 
     def lost(self, wire: Wire) -> None:
@@ -275,6 +278,7 @@ class Instance:
         self.state, self.reason = "ready", ""
         self._backoff.ready(self._loop.time())
         self._timer.clear()
+        self._watch.begin(self._wires)
         self._news.moved(self)
 
     def _exited(self, number: int, code: int) -> None:
@@ -302,6 +306,7 @@ class Instance:
         self.state, self.reason = "down", sentence
         self._backoff.fail(self._loop.time())
         self._timer.clear()
+        self._watch.clear()
         self._drop(Finish(FinishKind.ERROR, FinishCause.LOST, retryable=True, message=sentence))
         self._news.moved(self)
         if self._launched is not None:
@@ -330,6 +335,7 @@ class Instance:
     def _end(self) -> None:
         """Stop, without waiting for what ends by itself."""
         self._timer.clear()
+        self._watch.clear()
         self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
         if self._launched is None:
             self._over()
@@ -338,6 +344,7 @@ class Instance:
 
     def _over(self) -> None:
         self._timer.clear()
+        self._watch.clear()
         self._drop(Finish(FinishKind.ABORT, FinishCause.DRAIN))
         self.state, self.reason = "ended", "it was shut down"
         self._news.moved(self)
@@ -368,6 +375,12 @@ class Instance:
         """Somebody said something: the silence begins anew."""
         if self.state == "starting" and not self._word:
             self._timer.set(self._order.settings.start_timeout, self._silent)
+
+    def _muted(self, rank: int) -> None:
+        if self._is_stopping:
+            self._end()
+        else:
+            self._fail(self._words.mute(rank, self._order.settings.silence_timeout))
 
     def _silent(self) -> None:
         seconds = self._order.settings.start_timeout

@@ -41,6 +41,8 @@ class Wire(asyncio.Protocol):
         self._hearer: Hearer | None = None
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self.heard_at = asyncio.get_running_loop().time()
+        """When the last bytes came, on the loop's clock."""
         self.rank = -1
         self.pid = 0
         self.host = ""
@@ -61,6 +63,7 @@ class Wire(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(STRANGER_S, self._give_up)
 
     def data_received(self, data: bytes) -> None:
+        self.heard_at = asyncio.get_running_loop().time()
         self._splitter.feed(data)
         try:
             while (frame := self._splitter.next()) is not None:

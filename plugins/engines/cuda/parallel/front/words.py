@@ -52,6 +52,13 @@ class Words:
             return f"{self.who(rank)} died: {how}", bool(found.get("signal"))
         return f"group {self._index}: {text}", False
 
+    def mute(self, rank: int, seconds: float) -> str:
+        """A rank that was ready, and whose connection is open still."""
+        return (
+            f"{self.who(rank)} has said nothing for {seconds:g} s: its process is stopped or "
+            "hangs, or its machine cannot be reached"
+        )
+
     def silent(self, ready: Collection[int], entered: Collection[int], seconds: float) -> str:
         """Of the ranks that are not `ready` after so long without a word."""
         left = [rank for rank in range(self._ranks) if rank not in ready]
