@@ -7,12 +7,15 @@ with torchrun's environment. What fails is told to the front in one sentence, an
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -28,10 +31,14 @@ from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
 __all__ = ("main", "run")
 
+PR_SET_PDEATHSIG: Final = 1
+"""Of Linux' prctl: the signal that comes when the parent ends."""
+
 
 def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None]) -> int:
     """`serve_rank(order, line, rank)` stays until the front says that it is over -> exit code."""
     rank = int(os.environ["RANK"])
+    _end_with_launcher()
     logging.basicConfig(level=logging.INFO, format=f"[rank {rank}] %(name)s: %(message)s")
     order = whole_order(read_order(Path(arguments[0])), rank)
     line = Line.enter(order, rank)
@@ -49,6 +56,13 @@ def main(arguments: Sequence[str], serve_rank: Callable[[Order, Line, int], None
         return 1
     line.close()
     return 0
+
+
+def _end_with_launcher() -> None:
+    """Why so, though it ends with its connection too: the thread that sees that does not run in a
+    process that is stopped, or that hangs in a library which holds Python's lock."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run(order: Order, line: Line, rank: int) -> None:

@@ -154,6 +154,35 @@ async def test_the_rank_that_was_killed_is_named_not_those_that_fell_with_it() -
         assert not reader.engine.status().ready
 
 
+@looped
+async def test_a_rank_that_is_stopped_is_named_and_the_group_comes_back() -> None:
+    async with reading(lambda: stubs("TP_2", silence_timeout=4)) as reader:
+        reader.engine.submit([job("a", stopping=ENDLESS)])
+        await reader.begins("a")
+        before = ranks_of(reader.engine)
+        os.kill(next(pid for pid in before if _rank(pid) == 1), signal.SIGSTOP)
+        finish = (await reader.ends("a")).finish
+        assert finish.cause is FinishCause.LOST
+        assert finish.message.startswith("rank 1 of 2 has said nothing for 4 s: its process")
+        await reader.ready()
+        assert not set(before) & set(ranks_of(reader.engine))
+        reader.engine.submit([job("b")])
+        assert (await reader.ends("b")).finish.cause is FinishCause.MAX
+
+
+@looped
+async def test_a_stopped_rank_does_not_outlive_its_launcher() -> None:
+    async with reading(lambda: stubs("TP_2")) as reader:
+        before = ranks_of(reader.engine)
+        os.kill(before[1], signal.SIGSTOP)
+        every = of_order(f"{folder_of(reader.engine)}/order-0")
+        (launcher,) = [pid for pid, what in every.items() if what.endswith("launcher")]
+        os.kill(launcher, signal.SIGKILL)
+        await reader.ready(is_ready=False)
+        await reader.ready()
+        assert not set(before) & set(ranks_of(reader.engine))
+
+
 def _rank(pid: int) -> int:
     words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     return next(int(word[5:]) for word in words if word.startswith(b"RANK="))
