@@ -20,6 +20,7 @@ from tokenwire.core.cost.known_shapes import SHAPES, shape_named
 from tokenwire.core.cost.links import Links, Probe
 from tokenwire.core.cost.shape import KvDtype, ModelShape, Precision
 from tokenwire.core.errors import ConfigError
+from tokenwire.core.planning.holding import held_as
 from tokenwire.core.planning.node_file import node_file, prefill_file
 from tokenwire.core.planning.plan import Plan, make_plan
 from tokenwire.core.planning.points import Point
@@ -94,7 +95,7 @@ def add(app: App, shell: Shell) -> None:
         objective
             throughput: the most tokens/s. user: the fastest for each that gives half of that.
         weights_dtype
-            Of the weights. Default: as the model is published.
+            Of the weights. Default: as the engine holds them, which dequantises mxfp4.
         kv_dtype
             Of KV.
         dispatch
@@ -115,7 +116,7 @@ def add(app: App, shell: Shell) -> None:
             As JSON.
         """
         shape, path = shape_from(model)
-        precision = weights_dtype or shape.precision
+        precision = weights_dtype or held_as(shape)
         kind = gpu_named(gpu)
         other = gpu_named(prefill_gpu or gpu)
         speed = None if nic is None else nic * 1e9

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from tokenwire.core.cost.layout import Layout
+from tokenwire.core.planning.holding import is_dequantised, weights_note
 from tokenwire.core.planning.plan import Plan
 from tokenwire.core.planning.points import Point
 from tokenwire.core.planning.pools import STEP_TOKENS, Pools
@@ -23,6 +24,7 @@ def node_file(plan: Plan, picked: Point, path: str | None) -> str:
         f"# Planned for {request.shape.name} on {request.gpus} {request.decode.cluster.gpu.name}: "
         f"{picked.per_gpu:,.0f} tokens/s a GPU, {picked.per_user:.1f} a user, at best, of decode.",
         *_beside(plan),
+        *_weights(request),
         "# The engine has no pools yet: a node of role full starts, and does the prompts too.",
         *_keys(request, request.decode, layout, groups, path, role="full"),
         f"max_batch_size: {picked.batch}  # sequences of each part with a batch of its own",
@@ -44,6 +46,7 @@ def prefill_file(plan: Plan, pools: Pools, path: str | None) -> str:
         f"# {pools.prefill_per_gpu:,.0f} tokens of prompts a second and GPU, at best.",
         "# The engine has no pools yet, so that node_role prefill is refused: this file does not",
         "# start. With node_role full it does, and answers too.",
+        *_weights(request),
         *_keys(request, request.prefill, layout, groups, path, role="prefill"),
         f"max_batch_tokens: {max(STEP_TOKENS, request.input)}",
         "slo:",
@@ -64,8 +67,15 @@ def _keys(
     yield "wide_ep: refuse  # measured at start; or warn, or fallback"
     yield f"max_model_len: {max(request.input + request.output, request.context)}"
     yield f"gpu_memory_fraction: {request.fraction:g}"
+    if is_dequantised(request.shape, request.precision):
+        yield "quantisation: none"
     if request.kv_dtype == "fp8":
         yield "kv_dtype: fp8"
+
+
+def _weights(request: PlanRequest) -> Iterator[str]:
+    if note := weights_note(request.shape, request.precision):
+        yield f"# Weights: {note}"
 
 
 def _beside(plan: Plan) -> Iterator[str]:

@@ -25,6 +25,8 @@ def report(found: Summary) -> Iterator[str]:
         f"Weights {found.precision} {found.weights_gb:,.1f} GB, KV {found.kv_dtype} "
         f"{found.kv_kb_token:,.1f} KB a token"
     )
+    if found.weights_note:
+        yield found.weights_note
     yield (
         f"{found.gpus} {found.gpu} in domains of {found.domain}, {found.nic_gb_s:.4g} GB/s beyond "
         f"({found.nic_mark}); at most {found.tpot_ms:g} ms a token; prompts of {found.input:,}, "

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tokenwire.core.cost.gpus import Cluster, Figure
 from tokenwire.core.cost.links import Links, Way
 from tokenwire.core.cost.weights import sequence_bytes, weight_bytes
+from tokenwire.core.planning.holding import weights_note
 from tokenwire.core.planning.plan import Plan
 from tokenwire.core.planning.points import Limit, Point
 from tokenwire.core.planning.pools import Costs, Pools, Split
@@ -127,6 +128,8 @@ class Summary(Struct, frozen=True):
     efficiency: float
     weights_gb: float
     """Of the whole model, once."""
+    weights_note: str
+    """Where that is not what is published, or not what the engine holds."""
     kv_kb_token: float
     """Of a token in a context of this length, all layers, uncut."""
     fits: bool
@@ -161,6 +164,7 @@ def summary_of(plan: Plan) -> Summary:
         objective=request.objective,
         efficiency=request.efficiency,
         weights_gb=round(weight_bytes(request.shape, request.precision) / 1e9, 1),
+        weights_note=weights_note(request.shape, request.precision),
         kv_kb_token=round(kv / 1e3, 1),
         fits=plan.fits,
         smallest_gpus=plan.smallest.gpus if plan.smallest else None,

@@ -61,6 +61,16 @@ def test_it_says_first_whether_the_model_fits(run):
     assert "No layout keeps 0.1 ms a token" in run(*CASES["too_slow"].split())[1]
 
 
+def test_weights_are_counted_as_the_engine_holds_them(run):
+    arguments = ["--model", "gpt-oss-120b", "--gpus", "2", "--json"]
+    found = json.loads(run(*arguments)[1])
+    assert (found["precision"], found["weights_gb"]) == ("bf16", 233.6)
+    assert "Published in mxfp4 (65.2 GB)" in found["weights_note"]
+    found = json.loads(run(*arguments, "--weights-dtype", "mxfp4")[1])
+    assert found["weights_gb"] == 65.2
+    assert "the plan is for another engine" in found["weights_note"]
+
+
 def test_it_is_listed(capsys):
     main(["--help"])
     assert " plan " in capsys.readouterr().out

@@ -10,6 +10,8 @@ from tokenwire.core.cost.known_shapes import SHAPES, shape_named
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.planning.node_file import node_file, prefill_file
 from tokenwire.core.planning.plan import make_plan
+from tokenwire.core.planning.report import report
+from tokenwire.core.planning.summary import summary_of
 from tokenwire.core.settings import Place, convert
 from tokenwire.plugins.engines.cuda.settings import CudaSettings, Slo
 
@@ -54,6 +56,37 @@ def test_the_engine_takes_it(shape, objective):
     assert found.layout == plan.pick.layout
     assert found.layout.gpus * found.instance_count <= 64
     assert found.slo.user_tokens_per_s == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "said", "quantisation"),
+    [
+        ("deepseek-v3", "fp8", "", "auto"),
+        (
+            "deepseek-v3",
+            "bf16",
+            "# Weights: Published in fp8 (673.0 GB): with quantisation",
+            "none",
+        ),
+        ("deepseek-v3", "mxfp4", "# Weights: The engine holds them in fp8 (673.0 GB)", "auto"),
+        ("gpt-oss-120b", "bf16", "# Weights: Published in mxfp4 (65.2 GB): the engine", "auto"),
+        ("gpt-oss-120b", "mxfp4", "(233.6 GB), not in mxfp4: the plan is for another", "auto"),
+        ("qwen3-8b", "bf16", "", "auto"),
+        ("qwen3-8b", "fp8", "(16.4 GB), not in fp8: the plan is for another engine.", "auto"),
+    ],
+)
+def test_what_the_engine_holds_is_said(model, precision, said, quantisation):
+    plan = make_plan(asked(shape_named(model), precision=precision))
+    for text in (
+        node_file(plan, plan.pick, None),
+        prefill_file(plan, plan.pools, None).replace("node_role: prefill", "node_role: full"),
+    ):
+        assert ("# Weights" in text) == bool(said)
+        assert said in text
+        assert taken(text).quantisation == quantisation
+    lines = list(report(summary_of(plan)))
+    note = [line for line in lines if line.startswith(("Published in", "The engine holds"))]
+    assert len(note) == bool(said)
 
 
 def test_the_pool_of_prefill_wants_its_role():

@@ -40,4 +40,5 @@ def _attention(config: ModelConfig) -> Attention:
 
 def _precision(config: ModelConfig) -> Precision:
     """As the engine holds the weights: those in four bits are dequantised when they are loaded."""
-    return "bf16" if config.quantisation is None else "fp8"
+    found = config.quantisation
+    return "fp8" if found is not None and found.method == "fp8" else "bf16"

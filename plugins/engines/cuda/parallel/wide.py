@@ -14,6 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 import torch
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from tokenwire.core.cost.exchange import Dispatch, row_bytes
 from tokenwire.core.cost.gpus import GPUS, Cluster, Gpu, gpu_named
@@ -23,6 +24,7 @@ from tokenwire.core.cost.shape import KvDtype, ModelShape
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.planning.request import PlanRequest, Pool
 from tokenwire.core.planning.verdicts import Verdict, judged
+from tokenwire.plugins.engines.cuda.load import keeps_fp8
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Instead
@@ -114,6 +116,8 @@ def decide(mesh: Mesh, config: ModelConfig, settings: CudaSettings, device: torc
     layout, domain = mesh.layout, settings.domain or int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     if config.mixture is None or layout.data == 1 or layout.gpus <= domain:
         return
+    if not keeps_fp8(settings.quantisation, config, device):
+        config = replace(config, quantisation=None)
     there, _ = row_bytes(config.hidden, fp8=config.quantisation is not None)
     slow = settings.slow_link_gb_s
     data = None if slow is None else SlowedExchange(mesh, domain, slow * 1e9)

@@ -17,7 +17,13 @@ from tokenwire.core.cost.gpus import gpu_named
 from tokenwire.core.cost.known_shapes import shape_named
 from tokenwire.core.cost.layout import Layout
 from tokenwire.core.cost.links import Links, Pair
-from tokenwire.plugins.engines.cuda.models.config import Mixture, Mla, ModelConfig, Rope
+from tokenwire.plugins.engines.cuda.models.config import (
+    Mixture,
+    Mla,
+    ModelConfig,
+    Quantisation,
+    Rope,
+)
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.measure import measure
@@ -181,6 +187,9 @@ def test_a_config_and_the_known_shape_agree() -> None:
         mixture=Mixture(experts=128, top_k=8, intermediate=768, layers=tuple(range(48))),
     )
     assert shape_of(config, known.name) == known
+    for method, held in (("fp8", "fp8"), ("mxfp4", "bf16")):
+        quantised = replace(config, quantisation=Quantisation((128, 128), method=method))
+        assert shape_of(quantised).precision == held
 
 
 def test_a_config_of_mla() -> None:
