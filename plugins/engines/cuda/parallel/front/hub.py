@@ -29,6 +29,7 @@ from tokenwire.core.tokens import TokenJob as Job
 from tokenwire.plugins.engines.cuda.feed import KvFeed
 from tokenwire.plugins.engines.cuda.parallel.frames import Enter
 from tokenwire.plugins.engines.cuda.parallel.front.cards import joint, lack
+from tokenwire.plugins.engines.cuda.parallel.front.door import listen
 from tokenwire.plugins.engines.cuda.parallel.front.held import HeldBlocks
 from tokenwire.plugins.engines.cuda.parallel.front.instance import Instance
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch
@@ -188,6 +189,8 @@ class Groups:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_until_complete(self._main())
+        except ConfigError as error:
+            self._opened.set_exception(error)
         except BaseException as error:
             LOG.critical("the groups' loop failed", exc_info=error)
             self.broken = f"the groups' loop failed: {type(error).__name__}"
@@ -204,7 +207,8 @@ class Groups:
         folder = Path(tempfile.mkdtemp(prefix="tokenwire-"))
         server = None
         try:
-            server, address = await self._serve(folder)
+            rendezvous = self._order.settings.rendezvous
+            server, address = await listen(lambda: Wire(self._admit), folder, rendezvous)
             order = replace(self._order, front=address)
             self.instances = tuple(
                 Instance(replace(order, instance=index), self._ranks, self._launch, folder, self)
@@ -217,19 +221,6 @@ class Groups:
             if server is not None:
                 server.close()
             shutil.rmtree(folder, ignore_errors=True)
-
-    async def _serve(self, folder: Path) -> tuple[asyncio.Server, str]:
-        """Where ranks connect: a socket in a folder that nobody else may enter, or, where they run
-        on several machines, a port of the address that these know."""
-        settings = self._order.settings
-        if settings.rendezvous is None:
-            path = folder / "front"
-            server = await self._loop.create_unix_server(lambda: Wire(self._admit), str(path))
-            return server, f"unix:{path}"
-        host = settings.rendezvous.rpartition(":")[0]
-        server = await self._loop.create_server(lambda: Wire(self._admit), host.strip("[]"), 0)
-        port = server.sockets[0].getsockname()[1]
-        return server, f"tcp:{host.strip('[]')}:{port}"
 
     def _admit(self, wire: Wire, enter: Enter) -> Instance | None:
         for instance in self.instances:

@@ -176,6 +176,31 @@ async def test_a_rank_that_never_comes_is_named(kind: str, words: str) -> None:
 
 
 @looped
+async def test_a_folder_that_no_socket_fits_in_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    plan = Plan(SLOW)
+    with pytest.raises(ConfigError, match=r"/front is longer than .* set TMPDIR to a folder"):
+        await asyncio.to_thread(groups, plan)
+    assert not plan.started
+    assert not list(long.iterdir())
+
+
+@looped
+async def test_a_rendezvous_of_another_machine_is_named() -> None:
+    plan = Plan(SLOW, parts=2)
+    words = (
+        r"rendezvous is 203\.0\.113\.7:9, .* cannot listen there: .*: name an address of its own"
+    )
+    with pytest.raises(ConfigError, match=words):
+        await asyncio.to_thread(groups, plan, nodes=2, rendezvous="203.0.113.7:9")
+    assert not plan.started
+
+
+@looped
 async def test_a_restart_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(SLOW)
     async with reading(plan) as reader:
