@@ -25,7 +25,8 @@ def _reference() -> Callable[..., Any]:
 def _torch() -> Callable[..., Any]:
     from torch.nn.functional import linear
 
-    return linear
+    found: Callable[..., Any] = linear
+    return found
 
 
 def _widened() -> Callable[..., Any]:

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.factory import Services
 from tokenwire.core.ports.engine import Engine
-from tokenwire.core.threaded_engine import ThreadedEngine, Worker
-from tokenwire.core.tokens import EngineCard
+from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.plugins.engines.cuda import preflight
+from tokenwire.plugins.engines.cuda.built import Built
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.worker import MoreFigures
 
 __all__ = (
-    "Built",
     "assemble",
     "build",
     "build_here",
@@ -41,15 +40,6 @@ __all__ = (
 )
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
-
-
-class Built(NamedTuple):
-    """What a model's loop needs around it."""
-
-    worker: Worker
-    card: EngineCard
-    slots: int
-    """Sequences that run together."""
 
 
 def build(settings: CudaSettings, services: Services) -> Engine:

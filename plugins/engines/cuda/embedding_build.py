@@ -18,7 +18,8 @@ from tokenwire.kernels.ops import Ops
 from tokenwire.plugins.engines.cuda import preflight
 from tokenwire.plugins.engines.cuda.about import About, line
 from tokenwire.plugins.engines.cuda.alive import is_alive
-from tokenwire.plugins.engines.cuda.build import Built, choose_ops
+from tokenwire.plugins.engines.cuda.build import choose_ops
+from tokenwire.plugins.engines.cuda.built import Built
 from tokenwire.plugins.engines.cuda.embedding_queue import EmbeddingQueue
 from tokenwire.plugins.engines.cuda.embedding_worker import EmbeddingWorker, Vector
 from tokenwire.plugins.engines.cuda.layers.packed import pack

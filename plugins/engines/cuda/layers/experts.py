@@ -53,15 +53,15 @@ class Stack:
         if block is not None:
             rows, columns = block
             shape = count, outputs // rows, inputs // columns
-            self.scales = site.empty(*shape, dtype=torch.float32)
-            found.put(site, self.scales.flatten(0, 1), "weight_scale_inv", block)
+            scales = self.scales = site.empty(*shape, dtype=torch.float32)
+            found.put(site, scales.flatten(0, 1), "weight_scale_inv", block)
         self.bias: Tensor | None = None
         if bias and cut == "inputs" and site.mesh.slice:
             # Why not here: it is to be added once, and the first slice does.
             site.elsewhere.update(f"{part}.bias" for part, _ in every)
         elif bias:
-            self.bias = site.empty(count, outputs)
-            found.put(site, self.bias.flatten(), "bias")
+            held_bias = self.bias = site.empty(count, outputs)
+            found.put(site, held_bias.flatten(), "bias")
         others = sorted(set(range(experts)) - set(held))
         suffixes = ("weight", *(["bias"] if bias else ()), *(["weight_scale_inv"] if block else ()))
         site.elsewhere.update(
