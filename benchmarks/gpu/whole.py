@@ -32,7 +32,7 @@ from tokenwire.kernels.bench import Roofline, roofline
 from tokenwire.plugins.engines.cuda.build import choose_ops
 from tokenwire.plugins.engines.cuda.load import Loaded, load, load_config
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
-from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
+from tokenwire.plugins.engines.cuda.models.cost_shape import shape_of
 from tokenwire.plugins.engines.cuda.preflight import look
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.sizes import GIB, kv_token_bytes

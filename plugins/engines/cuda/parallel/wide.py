@@ -26,11 +26,11 @@ from tokenwire.core.planning.request import PlanRequest, Pool
 from tokenwire.core.planning.verdicts import Verdict, judged
 from tokenwire.plugins.engines.cuda.load import keeps_fp8
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.models.cost_shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.measure import measure
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
-from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.slowed import SlowedExchange
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 

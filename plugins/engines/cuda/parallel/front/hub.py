@@ -29,15 +29,15 @@ from tokenwire.core.tokens import TokenJob as Job
 from tokenwire.plugins.engines.cuda.feed import KvFeed
 from tokenwire.plugins.engines.cuda.parallel.frames import Enter
 from tokenwire.plugins.engines.cuda.parallel.front.cards import joint, lack
+from tokenwire.plugins.engines.cuda.parallel.front.choosing import Load, choose_part
 from tokenwire.plugins.engines.cuda.parallel.front.door import listen
 from tokenwire.plugins.engines.cuda.parallel.front.held import HeldBlocks
 from tokenwire.plugins.engines.cuda.parallel.front.instance import Instance
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launch
 from tokenwire.plugins.engines.cuda.parallel.front.part import Part
-from tokenwire.plugins.engines.cuda.parallel.front.parts import Load, choose_part
 from tokenwire.plugins.engines.cuda.parallel.front.totals import Totals
 from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
-from tokenwire.plugins.engines.cuda.parallel.order import Order
+from tokenwire.plugins.engines.cuda.parallel.order import FOLDER, Order
 
 __all__ = ("Groups", "Told")
 
@@ -204,7 +204,7 @@ class Groups:
             atexit.unregister(self._leave)
 
     async def _main(self) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="tokenwire-"))
+        folder = Path(tempfile.mkdtemp(prefix=FOLDER))
         server = None
         try:
             rendezvous = self._order.settings.rendezvous

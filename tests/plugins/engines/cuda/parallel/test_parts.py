@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenwire.core.tokens import BlockRemoved, BlockSnapshot, BlockStored, KvEvent
+from tokenwire.plugins.engines.cuda.parallel.front.choosing import Load, choose_part
 from tokenwire.plugins.engines.cuda.parallel.front.held import HeldBlocks
-from tokenwire.plugins.engines.cuda.parallel.front.parts import Load, choose_part
 
 LOADS = st.lists(
     st.builds(Load, tokens=st.integers(0, 50), held=st.integers(0, 50)), min_size=1, max_size=6

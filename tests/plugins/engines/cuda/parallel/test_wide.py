@@ -24,11 +24,11 @@ from tokenwire.plugins.engines.cuda.models.config import (
     Quantisation,
     Rope,
 )
+from tokenwire.plugins.engines.cuda.models.cost_shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.fallen import FellBack
 from tokenwire.plugins.engines.cuda.parallel.frames import Instead
 from tokenwire.plugins.engines.cuda.parallel.measure import measure
 from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
-from tokenwire.plugins.engines.cuda.parallel.shape import shape_of
 from tokenwire.plugins.engines.cuda.parallel.slowed import SlowedExchange
 from tokenwire.plugins.engines.cuda.parallel.wide import LayoutRefused, decide, judge
 from tokenwire.plugins.engines.cuda.settings import CudaSettings, Slo
