@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
+from tests.plugins.engines.cuda.models.test_deepseek import make as make_latent  # noqa: E402
 from tests.plugins.engines.cuda.models.test_gpt_oss import make  # noqa: E402
 from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
 from tests.plugins.engines.cuda.parallel.steady import (  # noqa: E402
@@ -58,6 +59,12 @@ def test_sliced_sinks_and_biases_are_those_of_the_whole(tmp_path) -> None:
     with torch.no_grad():
         wanted = network(torch.tensor([ids])).logits[0]
     torch.testing.assert_close(found[0][0], wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layout", ["TP_2", "TP_4"])
+def test_sliced_latents_keep_their_bits(layout: str, tmp_path) -> None:
+    make_latent("v3", tmp_path)
+    holds(run_ranks(layout, logits_cut_up, str(tmp_path)))
 
 
 @pytest.mark.parametrize("redundant", [-1, 3])
