@@ -21,7 +21,7 @@ import yaml
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.parallel.front.launching import launch_process
-from tokenwire.plugins.engines.cuda.parallel.order import RANK, Order, write_order
+from tokenwire.plugins.engines.cuda.parallel.order import FOLDER, RANK, Order, write_order
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
 __all__ = ("keep_running", "main", "settings_in")
@@ -73,7 +73,7 @@ def settings_in(path: Path, node: int, model: str | None = None) -> CudaSettings
 def keep_running(settings: CudaSettings, ended: threading.Event, *, program: str = RANK) -> None:
     """Until `ended` is set, and the ranks have ended."""
     wait_s = 1.0
-    with tempfile.TemporaryDirectory(prefix="tokenwire-") as folder:
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as folder:
         path = Path(folder) / "order"
         write_order(Order(settings=settings, program=program), path)
         while not ended.is_set():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -21,7 +22,7 @@ from typing import Any, Final
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.parallel.devices import is_on_gpus, visible_devices
-from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
+from tokenwire.plugins.engines.cuda.parallel.order import FOLDER, Order, read_order
 
 __all__ = ("failure_of", "main")
 
@@ -35,13 +36,17 @@ MEET_S: Final = 3600
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one group's share, until it ends."""
-    path = Path(arguments[0])
+    path, parent = Path(arguments[0]), os.getppid()
     threading.Thread(target=_end_with_parent, name="tokenwire-parent", daemon=True).start()
     order = read_order(path)
     try:
         failure = _run(order, path)
     except ConfigError as error:
         failure = {"message": str(error)}
+    if os.getppid() != parent and path.parent.name.startswith(FOLDER):
+        # Why: whoever made the folder was killed, and nobody else takes it away.
+        shutil.rmtree(path.parent, ignore_errors=True)
+        return 1
     if failure is None:
         return 0
     if order.failure:

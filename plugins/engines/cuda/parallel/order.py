@@ -21,8 +21,10 @@ from tokenwire.core.signing import Keyring
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
-__all__ = ("RANK", "Order", "Pieces", "pieces_of", "read_order", "write_order")
+__all__ = ("FOLDER", "RANK", "Order", "Pieces", "pieces_of", "read_order", "write_order")
 
+FOLDER: Final = "tokenwire-"
+"""How the name of the temporary folder begins that a group's order lies in."""
 RANK: Final = "tokenwire.plugins.engines.cuda.parallel.rank"
 
 
