@@ -35,7 +35,8 @@ class Speculation(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rebalance(Struct, frozen=True, forbid_unknown_fields=True):
-    """Experts move between ranks as the load shows. Results stay what they are."""
+    """Experts move between ranks as the load shows. Results stay what they are, but for the order
+    of sums where rows are gathered (docs/experts.md)."""
 
     interval: Size = 3000
     """Steps between two looks; the first comes after a quarter of it."""
@@ -44,18 +45,18 @@ class Rebalance(Struct, frozen=True, forbid_unknown_fields=True):
     bar: Annotated[float, Meta(ge=0, le=1)] = 0.9
     """Mean over most loaded rank: from this on, experts stay where they are."""
     step_mib: Size = 64
-    """Of weights that a rank sends, or receives, during one step."""
+    """Of weights that a rank sends, or receives, in one stage of a move."""
 
 
 class Slo(Struct, frozen=True, forbid_unknown_fields=True):
-    """What users are promised. None: nothing."""
+    """What users are promised. None: nothing. One of them is acted on."""
 
     ttft_ms: Annotated[float, Meta(gt=0)] | None = None
-    """Until the first token."""
+    """Until the first token. Nothing acts on it."""
     user_tokens_per_s: Annotated[float, Meta(gt=0)] | None = None
     """Of one answer, once it runs. `wide_ep` judges by it; None: 20."""
     requests_per_s: Annotated[float, Meta(gt=0)] | None = None
-    """That all groups together take."""
+    """That all groups together take. Nothing acts on it."""
 
 
 class CudaSettings(Struct, frozen=True, forbid_unknown_fields=True):
