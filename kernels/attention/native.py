@@ -46,6 +46,9 @@ def attention_decode(
             f"{q.dtype}, {k_cache.dtype} and {v_cache.dtype}"
         )
     rows, heads, dim = q.shape
+    # Why again: it reads and writes whole vectors, and so past the end of what is shorter.
+    if dim % WIDTH:
+        raise ValueError(f"decode.cpp takes heads of a multiple of {WIDTH} numbers, not {dim}")
     if not (k_cache.is_contiguous() and v_cache.is_contiguous()):
         raise ValueError("decode.cpp takes contiguous caches")
     if q.stride(1) != dim or q.stride(2) != 1:

@@ -183,3 +183,5 @@ def test_what_the_compiled_decode_cannot_take_is_said() -> None:
     function = function_of(native)
     with pytest.raises(TypeError, match="one dtype"):
         run(function, case)
+    with pytest.raises(ValueError, match="multiple of 8 numbers, not 4"):
+        run(function, cases.made([(1, 5)], dim=4))
