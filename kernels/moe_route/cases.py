@@ -61,6 +61,7 @@ CASES = {
         _deepseek(9, 32, 8),
         _deepseek(5, 24, 4, group_top=1),
         _deepseek(5, 12, 3, renormalise=False),
+        _deepseek(9, 6, 6, groups_kept=3),
     )
 }
 BENCHES = {"moe_route": (_bench(64), _bench(8192))}

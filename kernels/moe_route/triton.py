@@ -93,9 +93,10 @@ def moe_route(
     moe_route_kernel[(tokens,)](
         logits, logits if bias is None else bias, weights, experts, logits.stride(0), float(scale),
         GROUPS=groups, SIZE=size, ALL=triton.next_power_of_2(groups), WIDE=wide,
-        KEPT=groups_kept, GROUP_TOP=group_top, TOP=top_k, PLACES=triton.next_power_of_2(top_k),
-        SOFTMAX=scoring == "softmax", BIASED=bias is not None, RENORMALISE=renormalise,
-        LEAST=LEAST, num_warps=1 if count <= 128 else 2,
+        KEPT=groups_kept, GROUP_TOP=min(group_top, size), TOP=top_k,
+        PLACES=triton.next_power_of_2(top_k), SOFTMAX=scoring == "softmax",
+        BIASED=bias is not None, RENORMALISE=renormalise, LEAST=LEAST,
+        num_warps=1 if count <= 128 else 2,
     )  # fmt: skip
     return weights, experts
 
