@@ -31,19 +31,19 @@ ACTIVATIONS: dict[str, Activation] = {
 def sizes(document: Document, method: QuantisationMethod = "fp8") -> dict[str, Any]:
     """The arguments of ModelConfig that every family names alike, `ropes` and `windows` (full)
     among them. `method`: how weights of this family may be quantised."""
-    hidden = document.need("hidden_size", int)
-    heads = document.need("num_attention_heads", int)
-    head_dim = document.get("head_dim", int, hidden // heads)
-    layers = document.need("num_hidden_layers", int)
+    hidden = document.size("hidden_size")
+    heads = document.size("num_attention_heads")
+    head_dim = document.size("head_dim", hidden // heads)
+    layers = document.size("num_hidden_layers")
     return {
         "hidden": hidden,
-        "intermediate": document.need("intermediate_size", int),
+        "intermediate": document.size("intermediate_size"),
         "layers": layers,
         "heads": heads,
-        "kv_heads": document.get("num_key_value_heads", int, heads),
+        "kv_heads": document.size("num_key_value_heads", heads),
         "head_dim": head_dim,
-        "vocab_size": document.need("vocab_size", int),
-        "context_length": document.need("max_position_embeddings", int),
+        "vocab_size": document.size("vocab_size"),
+        "context_length": document.size("max_position_embeddings"),
         "rms_eps": document.get("rms_norm_eps", float, 1e-6),
         "ropes": (read_rope(document, head_dim),),
         "rope_of_layer": (0,) * layers,
@@ -86,7 +86,7 @@ def read_rope(
 def _rope(found: Document, head_dim: int, theta: float, context: int) -> Rope:
     dim = int(head_dim * found.get("partial_rotary_factor", float, 1.0))
     kind = found.get("rope_type", str, found.get("type", str, "default"))
-    original = found.get("original_max_position_embeddings", int, context)
+    original = found.size("original_max_position_embeddings", context)
     match kind:
         case "default":
             return Rope(dim, theta)

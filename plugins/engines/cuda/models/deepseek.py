@@ -30,11 +30,11 @@ def read_v3(document: Document) -> ModelConfig:
 def _read(document: Document, family: str, routed: Mixture | None) -> ModelConfig:
     found = sizes(document)
     mla = Mla(
-        q_rank=document.get("q_lora_rank", int, 0),
-        kv_rank=document.need("kv_lora_rank", int),
-        nope_dim=document.need("qk_nope_head_dim", int),
-        rope_dim=document.need("qk_rope_head_dim", int),
-        value_dim=document.need("v_head_dim", int),
+        q_rank=document.size("q_lora_rank", 0, least=0),
+        kv_rank=document.size("kv_lora_rank"),
+        nope_dim=document.size("qk_nope_head_dim"),
+        rope_dim=document.size("qk_rope_head_dim"),
+        value_dim=document.size("v_head_dim"),
         interleaved=document.get("rope_interleave", bool, True),
     )
     width = mla.nope_dim + mla.rope_dim
@@ -53,7 +53,7 @@ def _read(document: Document, family: str, routed: Mixture | None) -> ModelConfi
         mlp_bias=document.get("mlp_bias", bool, False),
         mixture=routed,
         mla=mla,
-        later_layers=document.get("num_nextn_predict_layers", int, 0),
+        later_layers=document.size("num_nextn_predict_layers", 0, least=0),
     )
 
 
@@ -99,8 +99,8 @@ def _routed_v3(document: Document) -> Mixture | None:
 def _routed(document: Document, *, renormalise: bool) -> Mixture | None:
     """None where no layer has experts: they have them from `first_k_dense_replace` on, every
     `moe_layer_freq`-th layer."""
-    first = document.get("first_k_dense_replace", int, 0)
-    every = document.get("moe_layer_freq", int, 1)
+    first = document.size("first_k_dense_replace", 0, least=0)
+    every = document.size("moe_layer_freq", 1)
     layers = tuple(
         layer
         for layer in range(first, document.need("num_hidden_layers", int))
@@ -108,9 +108,9 @@ def _routed(document: Document, *, renormalise: bool) -> Mixture | None:
     )
     if not document.has("n_routed_experts"):
         return None
-    inner = document.need("moe_intermediate_size", int)
+    inner = document.size("moe_intermediate_size")
     found = mixture(document, layers, inner, renormalise=renormalise)
-    shared = inner * document.get("n_shared_experts", int, 0)
+    shared = inner * document.size("n_shared_experts", 0, least=0)
     return None if found is None else replace(found, shared=shared)
 
 

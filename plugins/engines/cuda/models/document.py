@@ -36,6 +36,13 @@ class Document:
             raise ConfigError(f"{self.where}: wanted the field {name!r}, and it is not there")
         return self._convert(name, value, kind)
 
+    def size(self, name: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number of at least `least`; `default` None: the field has to be there."""
+        found = self.need(name, int) if default is None else self.get(name, int, default)
+        if found < least:
+            raise ConfigError(f"{self.where}: {name}: wanted at least {least}, got {found}")
+        return found
+
     def inner(self, name: str) -> Document | None:
         """An object in a field; None where it is absent."""
         value = self.fields.get(name)

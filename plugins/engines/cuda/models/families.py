@@ -8,6 +8,7 @@ from pathlib import Path
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.bert_config import BERT_ARCHITECTURES
+from tokenwire.plugins.engines.cuda.models.checks import checked
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.deepseek import DEEPSEEK_V2, DEEPSEEK_V3
 from tokenwire.plugins.engines.cuda.models.document import Document
@@ -58,7 +59,7 @@ def family_of(document: Document) -> Family:
 def parse_config(fields: Mapping[str, object], where: str = "config.json") -> ModelConfig:
     """From a config.json's fields; `where` names it in errors (ConfigError)."""
     document = Document(fields, where)
-    return family_of(document).read(document)
+    return checked(family_of(document).read(document), where)
 
 
 def read_config(folder: Path) -> ModelConfig:

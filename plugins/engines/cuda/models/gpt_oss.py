@@ -15,7 +15,7 @@ __all__ = ("GPT_OSS",)
 
 def read(document: Document) -> ModelConfig:
     found = sizes(document, "mxfp4")
-    layers, window = found["layers"], document.get("sliding_window", int, 0)
+    layers, window = found["layers"], document.size("sliding_window", 128)
     windows = layer_windows(document, layers, window)
     if windows is None:
         windows = tuple(0 if layer % 2 else window for layer in range(layers))

@@ -26,7 +26,7 @@ def read(document: Document) -> ModelConfig:
         mixture=mixture(
             document,
             _layers(document, found["layers"]),
-            document.need("moe_intermediate_size", int),
+            document.size("moe_intermediate_size"),
             renormalise=document.get("norm_topk_prob", bool, False),
         ),
     )
@@ -34,7 +34,7 @@ def read(document: Document) -> ModelConfig:
 
 def _layers(document: Document, layers: int) -> tuple[int, ...]:
     """Every `decoder_sparse_step`-th layer, those of `mlp_only_layers` left out."""
-    step = document.get("decoder_sparse_step", int, 1)
+    step = document.size("decoder_sparse_step", 1)
     dense = document.get("mlp_only_layers", tuple[int, ...], ())
     return tuple(layer for layer in range(layers) if layer not in dense and (layer + 1) % step == 0)
 
