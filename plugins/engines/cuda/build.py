@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import torch
 
     from tokenwire.kernels.ops import Ops
+    from tokenwire.plugins.engines.cuda.layers.site import Lying
     from tokenwire.plugins.engines.cuda.load import Loaded
     from tokenwire.plugins.engines.cuda.models.config import ModelConfig
     from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
@@ -106,7 +107,7 @@ def load_here(
     preflight.take_built(settings.kernel_lib, machine)
     keeps = keeps_fp8(settings.quantisation, config, device)
     captures = has_graphs(settings.graphs, torch.device(device), ops, config, keeps_fp8=keeps)
-    lie: dict[str, Any] = {
+    lies: Lying = {
         "mesh": mesh or SOLE,
         "dispatcher": settings.dispatcher,
         "redundant": settings.redundant_experts,
@@ -116,7 +117,7 @@ def load_here(
 
     def weights() -> int:
         return CausalModel(
-            config, ops, device="meta", dtype=dtype, keeps_fp8=keeps, **lie
+            config, ops, device="meta", dtype=dtype, keeps_fp8=keeps, **lies
         ).weight_bytes
 
     remedy = "take a smaller checkpoint or dtype, or another device"
@@ -129,7 +130,7 @@ def load_here(
             quantisation=settings.quantisation,
             progress=progress,
             positions=found.max_model_len,
-            **lie,
+            **lies,
         )
     return loaded, found
 

@@ -23,6 +23,7 @@ from tokenwire.plugins.engines.cuda.models.config import Mixture
 from tokenwire.plugins.engines.cuda.parallel.deep_ep import deep_ep_dispatcher
 from tokenwire.plugins.engines.cuda.parallel.exchanged import ExchangedDispatcher
 from tokenwire.plugins.engines.cuda.parallel.gathered import GatheredDispatcher
+from tokenwire.plugins.engines.cuda.parallel.group import ALONE
 from tokenwire.plugins.engines.cuda.parallel.sliced import SlicedDispatcher
 
 __all__ = ("BySpan", "dispatcher_for", "first_placement", "slots_of")
@@ -109,12 +110,13 @@ def dispatcher_for(site: Site, mixture: Mixture, name: str = "") -> Dispatcher:
 def _ours(site: Site, slots: int, *, is_fp8: bool) -> tuple[Dispatcher, Dispatcher]:
     """Gathered and exchanged."""
     ops, data, tensor = site.ops, site.mesh.data, site.mesh.tensor
-    if tensor.size == 1 or data.size == 1:
-        gathered = GatheredDispatcher(ops, data, slots, is_fp8=is_fp8)
-        return gathered, ExchangedDispatcher(ops, data, slots, is_fp8=is_fp8)
-    gathered = GatheredDispatcher(ops, data, slots, is_fp8=is_fp8, slices=tensor)
-    exchanged = ExchangedDispatcher(ops, data, slots, is_fp8=is_fp8, slices=tensor)
-    return SlicedDispatcher(gathered, tensor), SlicedDispatcher(exchanged, tensor)
+    is_sliced = tensor.size > 1 and data.size > 1
+    slices = tensor if is_sliced else ALONE
+    gathered = GatheredDispatcher(ops, data, slots, is_fp8=is_fp8, slices=slices)
+    exchanged = ExchangedDispatcher(ops, data, slots, is_fp8=is_fp8, slices=slices)
+    if not is_sliced:
+        return gathered, exchanged
+    return SlicedDispatcher(gathered, slices), SlicedDispatcher(exchanged, slices)
 
 
 def ships_fp8(site: Site, mixture: Mixture, name: str = "") -> bool:

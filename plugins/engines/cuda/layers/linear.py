@@ -14,11 +14,11 @@ from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.layers.lora import Lora
 from tokenwire.plugins.engines.cuda.layers.matmul import Product, settle
-from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK, CutBy, Part, share
+from tokenwire.plugins.engines.cuda.layers.shares import CutBy, Part, share
 from tokenwire.plugins.engines.cuda.layers.site import Site
 from tokenwire.plugins.engines.cuda.parallel.group import ALONE
 
-__all__ = ("OPS_BLOCK", "Linear", "Part")
+__all__ = ("Linear",)
 
 ORDERED = ("weight", "bias")
 """What has a row for each output."""

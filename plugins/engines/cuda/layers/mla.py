@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from tokenwire.plugins.engines.cuda.batch import Batch, KvCache
-from tokenwire.plugins.engines.cuda.layers.linear import OPS_BLOCK, Linear
+from tokenwire.plugins.engines.cuda.layers.linear import Linear
+from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK
 from tokenwire.plugins.engines.cuda.layers.site import Cut, Site
 from tokenwire.plugins.engines.cuda.models.config import Mla
 

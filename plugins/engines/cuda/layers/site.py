@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Cut", "DispatcherName", "Site")
+__all__ = ("Cut", "DispatcherName", "Lying", "Site")
 
 DispatcherName = Literal["auto", "gathered", "exchanged", "deep_ep"]
 
@@ -35,6 +35,16 @@ class Cut:
     def by(self, block: int) -> Cut:
         """The same of a tensor with one number for each `block` in a row."""
         return Cut(self.dim, self.start // block, self.length // block, self.of // block)
+
+
+class Lying(TypedDict, total=False):
+    """Those of a Site's fields that say how its network lies over ranks, and how it is run."""
+
+    mesh: Mesh
+    dispatcher: DispatcherName
+    redundant: int
+    captured: int
+    is_steady: bool
 
 
 @dataclass(frozen=True, slots=True)

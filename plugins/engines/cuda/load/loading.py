@@ -7,13 +7,13 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import torch
 
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK
-from tokenwire.plugins.engines.cuda.layers.site import DispatcherName
+from tokenwire.plugins.engines.cuda.layers.site import Lying
 from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
 from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
@@ -22,7 +22,6 @@ from tokenwire.plugins.engines.cuda.load.stacked_source import StackedSource
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import read_config
-from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -61,16 +60,12 @@ def load(
     positions: int | None = None,
     threads: int | None = None,
     with_head: bool = True,
-    mesh: Mesh = SOLE,
-    dispatcher: DispatcherName = "auto",
-    redundant: int = 0,
-    captured: int = 0,
-    is_steady: bool = False,
+    **lies: Unpack[Lying],
 ) -> Loaded:
     """`path`: a folder with config.json and *.safetensors, or with one .gguf; or a .gguf file.
     `dtype` None: the checkpoint's. `positions`: how many a sequence may have; None: as many as the
-    model was made for. `with_head` False: for embedding alone. `mesh`: of several ranks each loads
-    its part; `dispatcher` and what follows it are as a Site's.
+    model was made for. `with_head` False: for embedding alone. `lies`: as a Site's; of several
+    ranks each loads its part.
 
     Raises ConfigError that names file, tensor, what was wanted and what came, or what of the model
     cannot be cut.
@@ -86,12 +81,9 @@ def load(
         positions=positions,
         with_head=with_head,
         keeps_fp8=keeps_fp8(quantisation, config, device),
-        mesh=mesh,
-        dispatcher=dispatcher,
-        redundant=redundant,
-        captured=captured,
-        is_steady=is_steady,
+        **lies,
     )
+    mesh = model.site.mesh
     headless = config.tie or not with_head
     fill(
         model.places,

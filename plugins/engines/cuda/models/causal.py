@@ -6,7 +6,7 @@ Weights and nothing else: no cache, no position, no request. Knows no file.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Unpack, final
 
 import torch
 from torch import Tensor
@@ -20,9 +20,8 @@ from tokenwire.plugins.engines.cuda.layers.linear import Linear
 from tokenwire.plugins.engines.cuda.layers.lora import gate_of
 from tokenwire.plugins.engines.cuda.layers.norm import Norm
 from tokenwire.plugins.engines.cuda.layers.rope import cos_sin
-from tokenwire.plugins.engines.cuda.layers.site import DispatcherName, Site
+from tokenwire.plugins.engines.cuda.layers.site import Lying, Site
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
-from tokenwire.plugins.engines.cuda.parallel.mesh import SOLE, Mesh
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
@@ -44,15 +43,11 @@ class CausalModel:
         positions: int | None = None,
         with_head: bool = True,
         keeps_fp8: bool = False,
-        mesh: Mesh = SOLE,
-        dispatcher: DispatcherName = "auto",
-        redundant: int = 0,
-        captured: int = 0,
-        is_steady: bool = False,
+        **lies: Unpack[Lying],
     ) -> None:
         """`positions`: how many a sequence may have; None: the model's context length.
         `with_head` False: an embedder's, which has no logits. `keeps_fp8`: fp8 weights stay so.
-        `mesh` and what follows it: as a Site's."""
+        `lies`: as a Site's."""
         self.config = config
         self.ops = ops
         self.device = torch.device(device)
@@ -60,19 +55,7 @@ class CausalModel:
         self.adapter_slots = 0
         # Why so: the scale is rounded to the weights' dtype, as it was in training.
         self.embed_scale = float(torch.tensor(config.embed_scale, dtype=dtype))
-        site = Site(
-            config,
-            ops,
-            self.device,
-            dtype,
-            keeps_fp8,
-            mesh=mesh,
-            dispatcher=dispatcher,
-            redundant=redundant,
-            captured=captured,
-            is_steady=is_steady,
-        )
-        self.site = site
+        site = self.site = Site(config, ops, self.device, dtype, keeps_fp8, **lies)
         self.embedding = site.weight("model.embed_tokens.weight", config.vocab_size, config.hidden)
         self.blocks = tuple(
             Block(site, f"model.layers.{layer}", layer) for layer in range(config.layers)
