@@ -55,7 +55,7 @@ class LLGuidance(Backend):
             found = self._tokenizers.get(id(words))
             if found is None:
                 wrapped = llguidance.TokenizerWrapper(_Vocabulary(words))
-                eos = [id for id in words.eos_ids if id < words.size]
+                eos = list(words.eos_ids)
                 made = llguidance.LLTokenizer(wrapped, n_vocab=words.size, eos_token=eos)
                 found = self._tokenizers[id(words)] = words, made
                 if len(self._tokenizers) > WORDS_KEPT:

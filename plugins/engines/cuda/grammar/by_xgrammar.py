@@ -62,7 +62,7 @@ class XGrammar(Backend):
                     list(words.pieces),
                     xgr.VocabType.RAW,
                     vocab_size=words.size,
-                    stop_token_ids=[id for id in words.eos_ids if id < words.size],
+                    stop_token_ids=list(words.eos_ids),
                 )
                 compiler = xgr.GrammarCompiler(info, max_threads=1, cache_limit_bytes=CACHE_BYTES)
                 found = self._compilers[id(words)] = words, compiler

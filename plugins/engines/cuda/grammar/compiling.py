@@ -70,7 +70,8 @@ class CompiledGrammars(Grammars):
         self._backend = backend
         self._tokenizer = tokenizer
         self._size = size
-        self._eos_ids = eos_ids
+        # Why not all: a tokenizer may know more ids than the network has scores for.
+        self._eos_ids = tuple(id for id in eos_ids if id < size)
         self._threads = Threads[tuple[Follow, Words]](THREADS, "tokenwire-grammar")
         self._lock = Lock()
         self._made: OrderedDict[tuple[str, str], Future[tuple[Follow, Words]]] = OrderedDict()

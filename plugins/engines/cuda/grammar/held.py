@@ -73,5 +73,6 @@ class Held(Constrained):
 
     def _only(self, id: int) -> Bits:
         bits = np.zeros(-(-self._words.size // 32), np.uint32)
-        bits[id // 32] = np.uint32(1) << np.uint32(id % 32)
+        if id < self._words.size:
+            bits[id // 32] = np.uint32(1) << np.uint32(id % 32)
         return bits.view(np.int32)

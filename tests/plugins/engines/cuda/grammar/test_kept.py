@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations
 from types import SimpleNamespace
+from typing import Literal
 
+import numpy as np
 import pytest
 
 from tokenwire.core.token_ids import TokenIds
-from tokenwire.core.tokens import Constraint, TokenJob
+from tokenwire.core.tokens import Constraint, ReasoningBudget, TokenJob
 from tokenwire.plugins.engines.cuda.grammar.backend import WORDS_KEPT
 from tokenwire.plugins.engines.cuda.grammar.compiling import BACKENDS, CompiledGrammars
 
@@ -41,4 +43,27 @@ def test_vocabularies_of_any_special_tokens_are_a_few(name: str) -> None:
     kept = backend._compilers if name == "xgrammar" else backend._tokenizers  # type: ignore[attr-defined]
     assert len(made._words) == len(kept) == WORDS_KEPT
     assert len({id(each.result()[1]) for each in made._made.values()}) <= WORDS_KEPT
+    made.close()
+
+
+@pytest.mark.parametrize("start", ["now", "after_reasoning"])
+@pytest.mark.parametrize("name", BACKENDS)
+def test_ids_that_the_network_has_no_scores_for_are_left_out(
+    name: str, start: Literal["now", "after_reasoning"]
+) -> None:
+    pytest.importorskip(name)
+    size, end = 150, 262
+    made = CompiledGrammars(BACKENDS[name](), Tokenizer(), size, (end,))  # type: ignore[arg-type]
+    reasoning = ReasoningBudget(start_ids=TokenIds([end]), end_ids=TokenIds([end]))
+    constraint = Constraint("regex", "ab", start)
+    job = TokenJob("j", "m", TokenIds([1]), constraint=constraint, reasoning=reasoning)
+    held = made.begin(job).result(60)()
+    for id in b"ab":
+        bits = held.bits()
+        assert bits is not None
+        allowed = np.unpackbits(bits.view(np.uint8), bitorder="little").nonzero()[0]
+        assert allowed.tolist() == [id]
+        assert not held.is_over
+        held.push(id)
+    assert held.is_over
     made.close()
