@@ -51,6 +51,11 @@ class LLGuidance(Backend):
         return lambda: _Matcher(first.deep_copy(), size)
 
     def _tokenizer(self, words: Words) -> llguidance.LLTokenizer:
+        if not words.eos_ids:
+            raise GrammarError(
+                "llguidance wants a token that ends answers, and the network has none: whoever "
+                "runs the engine can set grammar to xgrammar"
+            )
         with self._lock:
             found = self._tokenizers.get(id(words))
             if found is None:

@@ -11,6 +11,7 @@ import pytest
 
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import Constraint, ReasoningBudget, TokenJob
+from tokenwire.plugins.engines.cuda.constrained import GrammarError
 from tokenwire.plugins.engines.cuda.grammar.backend import WORDS_KEPT
 from tokenwire.plugins.engines.cuda.grammar.compiling import BACKENDS, CompiledGrammars
 
@@ -46,17 +47,23 @@ def test_vocabularies_of_any_special_tokens_are_a_few(name: str) -> None:
     made.close()
 
 
+@pytest.mark.parametrize("ends", [(262,), (149, 262)])
 @pytest.mark.parametrize("start", ["now", "after_reasoning"])
 @pytest.mark.parametrize("name", BACKENDS)
 def test_ids_that_the_network_has_no_scores_for_are_left_out(
-    name: str, start: Literal["now", "after_reasoning"]
+    name: str, start: Literal["now", "after_reasoning"], ends: tuple[int, ...]
 ) -> None:
     pytest.importorskip(name)
     size, end = 150, 262
-    made = CompiledGrammars(BACKENDS[name](), Tokenizer(), size, (end,))  # type: ignore[arg-type]
+    made = CompiledGrammars(BACKENDS[name](), Tokenizer(), size, ends)  # type: ignore[arg-type]
     reasoning = ReasoningBudget(start_ids=TokenIds([end]), end_ids=TokenIds([end]))
     constraint = Constraint("regex", "ab", start)
     job = TokenJob("j", "m", TokenIds([1]), constraint=constraint, reasoning=reasoning)
+    if name == "llguidance" and ends == (end,):
+        with pytest.raises(GrammarError, match="wants a token that ends answers"):
+            made.begin(job).result(60)
+        made.close()
+        return
     held = made.begin(job).result(60)()
     for id in b"ab":
         bits = held.bits()
