@@ -214,7 +214,7 @@ def test_a_config_of_mla() -> None:
 
 PATIENT = Slo(user_tokens_per_s=0.01)
 """A promise that even a busy machine's links keep."""
-SLOW = {"domain": 4, "slow_link_gb_s": 1e-6, "slo": PATIENT}
+SLOW = {"domain": 4, "slow_link_gb_s": 1e-5, "slo": PATIENT}
 
 
 def decided(mesh: Mesh, *chosen: CudaSettings) -> list[Instead | str | None]:
