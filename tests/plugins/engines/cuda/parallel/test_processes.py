@@ -18,8 +18,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from msgspec.structs import replace
-
+from tests.plugins.engines.cuda.parallel.stub_groups import STUB, folder_of, stubs
 from tests.plugins.engines.cuda.parallel.test_front import ENDLESS, Reader, job, looped
 from tests.plugins.engines.reference.tiny import tiny_llama
 from tokenwire.core.errors import ConfigError
@@ -27,13 +26,11 @@ from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
 from tokenwire.core.tokens import FinishCause
 from tokenwire.plugins.engines.cuda.parallel.command import keep_running
-from tokenwire.plugins.engines.cuda.parallel.front.building import build_groups
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 
 pytestmark = pytest.mark.torch
 
 ROOT = Path(__file__).parents[5]
-STUB = "tests.plugins.engines.cuda.parallel.stub_rank"
 PATIENCE_S = 120
 
 
@@ -57,22 +54,11 @@ def of_order(path: str) -> dict[int, str]:
     return found
 
 
-def folder_of(engine: Engine) -> str:
-    return str(engine._worker._groups.instances[0]._folder)
-
-
 def wait_for(what: Callable[[], object]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not what():
         assert time.monotonic() < until
         time.sleep(0.05)
-
-
-def stubs(strategy: str, model: str = "", **fields: object) -> Engine:
-    settings = CudaSettings(
-        path=str(tiny_llama()), device="cpu", parallel_strategy=strategy, grammar="none", **fields
-    )
-    return build_groups(settings, replace(lone_services(), model=model), program=STUB)
 
 
 @asynccontextmanager
@@ -178,6 +164,7 @@ async def test_a_stopped_rank_does_not_outlive_its_launcher() -> None:
         (launcher,) = [pid for pid, what in every.items() if what.endswith("launcher")]
         os.kill(launcher, signal.SIGKILL)
         await reader.ready(is_ready=False)
+        assert reader.engine.status().reason == "group 0: its launcher died: SIGKILL"
         await reader.ready()
         assert not set(before) & set(ranks_of(reader.engine))
 
@@ -203,8 +190,11 @@ def test_why_a_rank_did_not_start_is_the_error(model: str, words: str) -> None:
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_nothing_outlives_the_front(is_killed: bool, tmp_path: Path) -> None:
     code = (
-        "from tests.plugins.engines.cuda.parallel.test_processes import *\n"
-        "print(folder_of(stubs('TP_2')), flush=True); sys.stdin.read()"
+        "import sys\n"
+        "from tests.plugins.engines.cuda.parallel.stub_groups import *\n"
+        "folder = folder_of(stubs('TP_2'))\n"
+        "assert 'torch' not in sys.modules\n"
+        "print(folder, flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code]
     pipe = subprocess.PIPE
@@ -233,9 +223,7 @@ async def test_a_group_over_two_machines_serves_and_comes_back() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     fields = {"nodes": 2, "rendezvous": f"127.0.0.1:{port}"}
-    other = CudaSettings(
-        path=str(tiny_llama()), device="cpu", parallel_strategy="DEP_2", node=1, **fields
-    )
+    other = CudaSettings(path=str(ROOT), device="cpu", parallel_strategy="DEP_2", node=1, **fields)
     ended = threading.Event()
     share = threading.Thread(
         target=keep_running, args=(other, ended), kwargs={"program": STUB}, daemon=True
