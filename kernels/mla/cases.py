@@ -184,6 +184,7 @@ CASES = {
     ),
     "mla_decode": (
         *(_decode_case(64, _shape(4, 80, dtype=dtype)) for dtype in FLOATS),
+        _decode_case(16, _shape(3, 24, 1)),
         _decode_case(24, _shape(3, 36, 1)),
         _decode_case(32, _shape(70, 48, dtype=torch.float16)),
         _decode_case(32, _shape(40, 48, **EIGHT_BITS)),

@@ -44,10 +44,10 @@ def mla_places(table, key, block_stride, token_stride, BLOCK_SIZE: tl.constexpr)
 
 
 @triton.jit
-def mla_numbers(row, column, END: tl.constexpr, WIDTH: tl.constexpr):
-    """The numbers at `column` [WIDTH] from where `row` [M] points; zeros from END on."""
+def mla_numbers(row, column, END: tl.constexpr, COLUMNS: tl.constexpr):
+    """The numbers at `column`, below COLUMNS, from where `row` [M] points; zeros from END on."""
     at = row[:, None] + column[None, :]
-    if END % WIDTH == 0:
+    if END >= COLUMNS:
         numbers = tl.load(at)
     else:
         numbers = tl.load(at, mask=(column < END)[None, :], other=0.0)
@@ -97,7 +97,7 @@ def mla_decode_kernel(
         # Why no masks: what lies past the edge is read from inside and counts for nothing.
         row = q + sequence * q_token + tl.minimum(head, HEADS - 1) * q_head
         q_near = mla_numbers(row, near, LATENT, HALF).to(DOT)
-        q_far = mla_numbers(row, far, LATENT, HALF).to(DOT)
+        q_far = mla_numbers(row, far, LATENT, 2 * HALF).to(DOT)
         q_turn = mla_numbers(row + LATENT, turn, ROTATED, ROTATED_WIDTH).to(DOT)
         first = split * part_keys
         end = tl.minimum(length, first + part_keys)
@@ -112,7 +112,7 @@ def mla_decode_kernel(
                 token_stride, BLOCK_SIZE,
             )  # fmt: skip
             k_near = mla_numbers(entry, near, LATENT, HALF).to(DOT)
-            k_far = mla_numbers(entry, far, LATENT, HALF).to(DOT)
+            k_far = mla_numbers(entry, far, LATENT, 2 * HALF).to(DOT)
             k_turn = mla_numbers(entry + LATENT, turn, ROTATED, ROTATED_WIDTH).to(DOT)
             scores = tl.dot(q_near, tl.trans(k_near), input_precision="ieee")
             scores = tl.dot(q_far, tl.trans(k_far), scores, input_precision="ieee")
