@@ -127,6 +127,7 @@ class Instance:
             ranks,
             folder / f"failure-{self.index}",
             is_only=order.settings.instance_count == 1,
+            nodes=order.settings.nodes,
         )
         self._is_stopping = False
 
@@ -294,7 +295,7 @@ class Instance:
         else:
             # Why not at once: what a rank said last may not have been read yet.
             self._timer.set(
-                UNREAD_S, lambda: self._fail(self._verdict() or self._words.ended(code))
+                UNREAD_S, lambda: self._fail(self._verdict(code) or self._words.ended(code))
             )
 
     def _fail(self, sentence: str) -> None:
@@ -364,9 +365,11 @@ class Instance:
         else:
             self._timer.set(LOOK_S, lambda: self._await_word(until))
 
-    def _verdict(self) -> str:
-        """The launcher's word where it names a signal; else a rank's own; else what there is."""
-        sentence, is_signal = self._words.died() or ("", False)
+    def _verdict(self, code: int = 0) -> str:
+        """The launcher's word where it names a signal; else a rank's own; else what there is: "",
+        for nothing. `code`: how the launcher ended; one that died took its ranks with it."""
+        died = (self._words.ended(code), True) if code < 0 else ("", False)
+        sentence, is_signal = self._words.died() or died
         if self._word and (self._is_said or not sentence) and not is_signal:
             return self._word
         return sentence

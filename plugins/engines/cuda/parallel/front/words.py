@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from pathlib import Path
+from signal import Signals
 from typing import final
 
 __all__ = ("Words",)
@@ -16,13 +17,16 @@ ENGINE = "engine cuda: "
 
 @final
 class Words:
-    def __init__(self, index: int, ranks: int, failure: Path, *, is_only: bool) -> None:
+    def __init__(
+        self, index: int, ranks: int, failure: Path, *, is_only: bool, nodes: int = 1
+    ) -> None:
         """`failure`: where the group's launcher says what failed first. `is_only`: there is no
-        other group that it could be."""
+        other group that it could be. `nodes`: machines that its ranks run on."""
         self._index = index
         self._ranks = ranks
         self.failure = failure
         self._is_only = is_only
+        self._nodes = nodes
 
     def who(self, rank: int) -> str:
         group = "" if self._is_only else f" of group {self._index}"
@@ -36,7 +40,9 @@ class Words:
         return f"{self.who(rank)} is gone: its connection closed"
 
     def ended(self, code: int) -> str:
-        """All processes, by themselves."""
+        """All processes, by themselves; a negative code is that of a signal."""
+        if code < 0:
+            return f"group {self._index}: its launcher died: {Signals(-code).name}"
         return f"group {self._index}: its processes ended with exit code {code}"
 
     def died(self) -> tuple[str, bool] | None:
@@ -64,8 +70,15 @@ class Words:
         left = [rank for rank in range(self._ranks) if rank not in ready]
         begun = ", ".join(str(rank) for rank in left if rank in entered) or "none of them"
         noun = "rank" if len(left) == 1 else "ranks"
+        hint = "look for their last lines in the log"
+        if self._nodes > 1 and not entered:
+            # Why: none begins before all machines are there.
+            hint = (
+                "see that `tokenwire ranks FILE --node K` runs on each other machine, from 1 to "
+                f"{self._nodes - 1}, and reaches `rendezvous`"
+            )
         return (
             f"group {self._index}: {noun} {', '.join(map(str, left))} of {self._ranks} said "
-            f"nothing for {seconds:g} s while starting ({begun} had begun): look for their last "
-            "lines in the log, or raise start_timeout"
+            f"nothing for {seconds:g} s while starting ({begun} had begun): {hint}, or raise "
+            "start_timeout"
         )
