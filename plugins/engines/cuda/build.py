@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from tokenwire.plugins.engines.cuda.models.config import ModelConfig
     from tokenwire.plugins.engines.cuda.parallel.mesh import Mesh
     from tokenwire.plugins.engines.cuda.passes import Between
+    from tokenwire.plugins.engines.cuda.progress import Progress
     from tokenwire.plugins.engines.cuda.sizes import Shape
     from tokenwire.plugins.engines.cuda.worker import MoreFigures
 
@@ -59,10 +59,10 @@ def build_here(
     services: Services,
     *,
     revision: str = "",
-    told: Callable[[int, int], None] | None = None,
+    told: Progress | None = None,
 ) -> Built:
     """A model on one device of this process. `revision`: of the weights; "": found out. `told`
-    gets (bytes loaded, bytes in all); None: a bar shows them. Raises as `build` does."""
+    None: a bar shows it. Raises as `build` does."""
     path = weights_of(settings, services)
     revision = revision or revision_of(path)
     if settings.task == "embed":
@@ -70,7 +70,7 @@ def build_here(
         from tokenwire.plugins.engines.cuda.embedding_build import build_embedding
 
         return build_embedding(
-            settings, services, path, device=device, machine=machine, revision=revision
+            settings, services, path, device=device, machine=machine, revision=revision, told=told
         )
     loaded, found = load_here(settings, services, told=told)
     return assemble(settings, services, loaded, found, revision=revision)
@@ -81,7 +81,7 @@ def load_here(
     services: Services,
     *,
     mesh: Mesh | None = None,
-    told: Callable[[int, int], None] | None = None,
+    told: Progress | None = None,
 ) -> tuple[Loaded, Shape]:
     """A generating model on one device: in a group, the share of `mesh`'s rank. `told`, and what is
     raised: as of `build_here`."""

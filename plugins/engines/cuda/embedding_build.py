@@ -27,7 +27,7 @@ from tokenwire.plugins.engines.cuda.load import load_config, load_embedder
 from tokenwire.plugins.engines.cuda.models.bert_config import BERT_ARCHITECTURES
 from tokenwire.plugins.engines.cuda.models.embed import CausalEmbedder, EncoderEmbedder
 from tokenwire.plugins.engines.cuda.models.pooling import PoolingSpec
-from tokenwire.plugins.engines.cuda.progress import bar
+from tokenwire.plugins.engines.cuda.progress import Progress, bar
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
 from tokenwire.plugins.engines.cuda.shortage import reserving
 from tokenwire.plugins.engines.cuda.sizes import GIB
@@ -51,8 +51,9 @@ def build_embedding(
     device: str,
     machine: preflight.Machine,
     revision: str,
+    told: Progress | None = None,
 ) -> Built:
-    """Raises ConfigError as `build` does."""
+    """`told`, and what is raised: as of `build_here`."""
     if settings.objective == "determinism":
         raise ConfigError(
             "engine cuda: objective: determinism: wanted task: generate, got task: embed, whose "
@@ -66,7 +67,10 @@ def build_embedding(
     ops = _ops(settings, path, device, dtype, machine)
     preflight.take_built(settings.kernel_lib, machine)
     remedy = "take a smaller checkpoint or dtype, or another device"
-    with bar(path.name) as progress, reserving(device, path.name, lambda: _size(path), remedy):
+    with (
+        bar(path.name, told) as progress,
+        reserving(device, path.name, lambda: _size(path), remedy),
+    ):
         loaded = load_embedder(
             path,
             device=device,

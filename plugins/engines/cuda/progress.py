@@ -1,21 +1,23 @@
-"""A progress bar on stderr while weights load; nothing where stderr is no terminal."""
+"""Who is told while weights load, and a bar on stderr; nothing where that is no terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
+from rich import progress as rich
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-__all__ = ("bar",)
+__all__ = ("Progress", "bar")
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with bytes read and bytes in all, from any thread but one at a time."""
 
 
 @contextmanager
-def bar(
-    name: str, told: Callable[[int, int], None] | None = None
-) -> Iterator[Callable[[int, int], None] | None]:
-    """Gives what to call with (bytes done, bytes in all): `told`, where there is one."""
+def bar(name: str, told: Progress | None = None) -> Iterator[Progress | None]:
+    """Gives what to call: `told`, where there is one."""
     if told is not None:
         yield told
         return
@@ -23,7 +25,12 @@ def bar(
     if not console.is_terminal:
         yield None
         return
-    columns = TextColumn(f"loading {name}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
+    columns = (
+        rich.TextColumn(f"loading {name}"),
+        rich.BarColumn(),
+        rich.DownloadColumn(),
+        rich.TransferSpeedColumn(),
+    )
+    with rich.Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

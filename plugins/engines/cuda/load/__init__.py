@@ -9,7 +9,6 @@ from tokenwire.plugins.engines.cuda.load.adapters import (
     remove_adapter,
 )
 from tokenwire.plugins.engines.cuda.load.embedders import LoadedEmbedder, load_embedder
-from tokenwire.plugins.engines.cuda.load.filling import Progress
 from tokenwire.plugins.engines.cuda.load.loading import (
     Loaded,
     QuantisationChoice,
@@ -22,7 +21,6 @@ __all__ = (
     "Adapter",
     "Loaded",
     "LoadedEmbedder",
-    "Progress",
     "QuantisationChoice",
     "keeps_fp8",
     "load",

@@ -12,7 +12,7 @@ import torch
 
 from tokenwire.core.checkpoint import Checkpoint
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
+from tokenwire.plugins.engines.cuda.load.filling import fill
 from tokenwire.plugins.engines.cuda.load.loading import QuantisationChoice, load
 from tokenwire.plugins.engines.cuda.load.names import bert_name
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
@@ -25,6 +25,7 @@ from tokenwire.plugins.engines.cuda.models.embed import (
     EncoderEmbedder,
 )
 from tokenwire.plugins.engines.cuda.models.pooling import read_pooling
+from tokenwire.plugins.engines.cuda.progress import Progress
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops

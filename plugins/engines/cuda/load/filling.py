@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,11 +13,9 @@ from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.layers.site import Cut
 from tokenwire.plugins.engines.cuda.load.scales import FLOAT8, SCALE, in_order, read_values
 from tokenwire.plugins.engines.cuda.load.source import Entry, Source
+from tokenwire.plugins.engines.cuda.progress import Progress
 
-__all__ = ("Progress", "fill")
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with bytes read and bytes in all, after each tensor, from any thread but one at a time."""
+__all__ = ("fill",)
 
 WHOLE: Mapping[str, Cut] = {}
 ONCE: Mapping[str, Sequence[Tensor]] = {}
@@ -45,6 +42,7 @@ def fill(
     `cuts`, `doubles`, `orders`, `elsewhere`: as a Site's; rows are put in order after the cut.
     `optional`: names that the source may have and the network has no place for (a tied head).
     `block`: an fp8 weight whose place is not fp8 is multiplied by its scales, one a block.
+    `progress` is called after each tensor.
     Raises ConfigError for a tensor that is missing, unknown or of another shape.
     """
     _check(places, source, cuts, elsewhere, optional)

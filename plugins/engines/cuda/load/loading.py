@@ -14,7 +14,7 @@ import torch
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.layers.shares import OPS_BLOCK
 from tokenwire.plugins.engines.cuda.layers.site import Lying
-from tokenwire.plugins.engines.cuda.load.filling import Progress, fill
+from tokenwire.plugins.engines.cuda.load.filling import fill
 from tokenwire.plugins.engines.cuda.load.gguf_source import GgufSource, find_gguf
 from tokenwire.plugins.engines.cuda.load.safetensors_source import SafetensorsSource
 from tokenwire.plugins.engines.cuda.load.source import Source
@@ -22,6 +22,7 @@ from tokenwire.plugins.engines.cuda.load.stacked_source import StackedSource
 from tokenwire.plugins.engines.cuda.models.causal import CausalModel
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.models.families import read_config
+from tokenwire.plugins.engines.cuda.progress import Progress
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops

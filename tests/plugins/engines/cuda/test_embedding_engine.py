@@ -15,8 +15,11 @@ from tests.plugins.engines.cuda.load.checkpoints import tiny  # noqa: E402
 from tests.plugins.engines.cuda.load.test_adapters import SHAPES, adapter, merged  # noqa: E402
 from tests.plugins.engines.reference.tiny import tiny_llama  # noqa: E402
 from tokenwire.core.errors import ConfigError  # noqa: E402
+from tokenwire.core.host import lone_services  # noqa: E402
 from tokenwire.core.token_ids import TokenIds  # noqa: E402
 from tokenwire.core.tokens import Adapter, TokenJob  # noqa: E402
+from tokenwire.plugins.engines.cuda.build import build_here  # noqa: E402
+from tokenwire.plugins.engines.cuda.settings import CudaSettings  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -153,3 +156,13 @@ def test_weights_that_do_not_fit_are_named_with_their_size(monkeypatch) -> None:
     words = rf"{tiny_llama().name} wants 0\.00 GiB, .* free on cpu: take a smaller checkpoint"
     with pytest.raises(ConfigError, match=words):
         engine(task="embed")
+
+
+@pytest.mark.parametrize("task", ["embed", "generate"])
+def test_who_waits_for_the_weights_is_told_of_them(task) -> None:
+    """A group whose ranks say nothing while they load would be taken for one that failed."""
+    told = []
+    chosen = CudaSettings(path=str(tiny_llama()), device="cpu", kv_gib=0.01, task=task)
+    build_here(chosen, lone_services(), told=lambda done, total: told.append((done, total)))
+    assert len(told) > 2
+    assert told[-1][0] == told[-1][1]

@@ -38,21 +38,19 @@ from tokenwire.plugins.engines.cuda.parallel.front.part import Part
 from tokenwire.plugins.engines.cuda.parallel.front.totals import Totals
 from tokenwire.plugins.engines.cuda.parallel.front.wire import Wire
 from tokenwire.plugins.engines.cuda.parallel.order import FOLDER, Order
+from tokenwire.plugins.engines.cuda.progress import Progress
 
-__all__ = ("Groups", "Told")
+__all__ = ("Groups",)
 
 LOG = logging.getLogger("tokenwire.engine.cuda")
 LEAVE_S: Final = 60.0
 """How long processes may take to end before nobody waits for them any more."""
 
-Told = Callable[[int, int], None]
-"""Called with (bytes loaded, bytes in all)."""
-
 
 @final
 class Groups:
     def __init__(
-        self, order: Order, ranks: int, count: int, launch: Launch, told: Told | None = None
+        self, order: Order, ranks: int, count: int, launch: Launch, told: Progress | None = None
     ) -> None:
         """`count` groups of `ranks` each, as `order` says."""
         self._order = order
