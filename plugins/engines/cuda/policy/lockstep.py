@@ -83,8 +83,6 @@ class Agreement(Struct, frozen=True):
     """There is a forward pass. Who has no rows runs a blank token."""
     span: int = 0
     """Tokens that the fullest part has, or the size of the graph that holds them; 0: no pass."""
-    is_decode: bool = True
-    """Nobody has a row of more than one token."""
     prefill_next: bool = True
     """The next step may compute prompts."""
     waited: int = 0
@@ -102,12 +100,10 @@ def agree(votes: Sequence[Vote], rules: Rules, waited: int = 0) -> Agreement:
         raise ValueError("wanted the vote of every part, got none")
     stops = any(vote.is_stopping for vote in votes)
     goes = not stops and any(vote.rows for vote in votes)
-    is_decode = all(vote.is_decode for vote in votes)
     allowed, waits = _prefills(votes, rules, waited)
     return Agreement(
         goes=goes,
-        span=_span(votes, rules, is_decode) if goes else 0,
-        is_decode=is_decode,
+        span=_span(votes, rules) if goes else 0,
         prefill_next=allowed,
         waited=waits,
         is_over=not (stops or goes or any(vote.is_busy for vote in votes))
@@ -116,9 +112,9 @@ def agree(votes: Sequence[Vote], rules: Rules, waited: int = 0) -> Agreement:
     )
 
 
-def _span(votes: Sequence[Vote], rules: Rules, is_decode: bool) -> int:
+def _span(votes: Sequence[Vote], rules: Rules) -> int:
     most = max(vote.tokens for vote in votes)
-    if is_decode and all(vote.may_graph for vote in votes):
+    if all(vote.is_decode and vote.may_graph for vote in votes):
         return next((size for size in rules.sizes if size >= most), most)
     return most
 

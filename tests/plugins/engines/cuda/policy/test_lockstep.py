@@ -62,20 +62,21 @@ def test_the_order_of_parts_does_not_matter(found, waited: int, random) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "goes", "span", "is_decode"),
+    ("found", "goes", "span"),
     [
-        ([IDLE, IDLE], False, 0, True),
-        ([IDLE, PROMPTS], True, 30, False),
-        ([DECODES, PROMPTS], True, 30, False),
+        ([IDLE, IDLE], False, 0),
+        ([IDLE, PROMPTS], True, 30),
+        ([DECODES, PROMPTS], True, 30),
         # An idle part that can pad pads with them; one that cannot keeps all from it.
-        ([replace(IDLE, may_graph=True), DECODES], True, 8, True),
-        ([IDLE, DECODES], True, 5, True),
-        ([replace(DECODES, tokens=9)], True, 9, True),
+        ([replace(IDLE, may_graph=True), DECODES], True, 8),
+        ([IDLE, DECODES], True, 5),
+        ([replace(DECODES, tokens=9)], True, 9),
+        ([replace(PROMPTS, may_graph=True, tokens=6), DECODES], True, 6),
     ],
 )
-def test_whether_and_how_wide_a_pass_is(found, goes: bool, span: int, is_decode: bool) -> None:
+def test_whether_and_how_wide_a_pass_is(found, goes: bool, span: int) -> None:
     agreed = agree(found, RULES)
-    assert (agreed.goes, agreed.span, agreed.is_decode) == (goes, span, is_decode)
+    assert (agreed.goes, agreed.span) == (goes, span)
 
 
 @pytest.mark.parametrize(
