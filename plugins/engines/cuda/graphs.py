@@ -16,6 +16,7 @@ from torch import Tensor
 from tokenwire.core.errors import ConfigError
 from tokenwire.kernels.attention.batch import AttentionBatch
 from tokenwire.plugins.engines.cuda.batch import Batch
+from tokenwire.plugins.engines.cuda.layers.activation import GATES
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ __all__ = ("DecodeGraphs", "captured", "graph_sizes", "has_graphs")
 Forward: TypeAlias = Callable[[Batch], Tensor]
 
 ALWAYS = ("matmul", "rms_norm", "add_rms_norm", "rope")
-GATES = {"silu": "silu_mul", "gelu_tanh": "gelu_mul", "swiglu_clamped": "swiglu_clamped"}
 ATTENTION, LATENT = ("kv_write", "attention_decode"), ("mla_write", "mla_decode")
 MIXED = ("moe_route", "moe_permute", "moe_combine", "grouped_matmul", "ep_pack", "ep_unpack")
 EIGHT_BITS = ("fp8_quant", "silu_mul_quant", "fp8_matmul")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.graphs import GATES
+from tokenwire.plugins.engines.cuda.layers.activation import GATES
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from torch import Tensor
 
-from tokenwire.plugins.engines.cuda.models.config import ModelConfig
+from tokenwire.plugins.engines.cuda.models.config import Activation, ModelConfig
 
 if TYPE_CHECKING:
     from tokenwire.kernels.ops import Ops
 
-__all__ = ("Gate", "QuantisingGate", "gate_of_config", "quantising_gate")
+__all__ = ("GATES", "Gate", "QuantisingGate", "gate_of_config", "quantising_gate")
 
+GATES: Final[dict[Activation, str]] = {
+    "silu": "silu_mul",
+    "gelu_tanh": "gelu_mul",
+    "swiglu_clamped": "swiglu_clamped",
+}
+"""A config's activation -> the op."""
 Gate: TypeAlias = Callable[[Tensor], Tensor]
 """[T, 2I], the gate's half first -> [T, I]."""
 QuantisingGate: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -23,13 +29,10 @@ Gate gives, in one pass."""
 
 
 def gate_of_config(config: ModelConfig, ops: Ops) -> Gate:
-    match config.activation:
-        case "silu":
-            return ops.silu_mul
-        case "gelu_tanh":
-            return ops.gelu_mul
-        case "swiglu_clamped":
-            return partial(ops.swiglu_clamped, alpha=config.gate_alpha, limit=config.gate_limit)
+    op: Callable[..., Tensor] = getattr(ops, GATES[config.activation])
+    if config.activation == "swiglu_clamped":
+        return partial(op, alpha=config.gate_alpha, limit=config.gate_limit)
+    return op
 
 
 def quantising_gate(config: ModelConfig, ops: Ops) -> QuantisingGate | None:
