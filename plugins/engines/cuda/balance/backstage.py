@@ -27,10 +27,6 @@ class Backstage:
         self._waiting: deque[tuple[Future[Any], Callable[[Any], None]]] = deque()
         self._applied = 0
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._waiting
-
     def give(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
         """`work` in the thread; `then`, with what it gave, when every rank has done it. `then` may
         give more."""
