@@ -19,13 +19,22 @@ def links_of(asked: Probe) -> Links:
     ConfigError: there is none, or what it says of this machine."""
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     if not points:
-        raise ConfigError("--measure: no package that is installed measures links")
+        raise ConfigError(
+            f"--measure: no installed package measures links (entry points {GROUP!r}): install "
+            "tokenwire anew, or plan without it"
+        )
     point = points[0]
     try:
         measure = point.load()
     except Exception as error:
-        raise ConfigError(f"--measure: {point.value} cannot be imported: {said(error)}") from error
+        raise ConfigError(
+            f"--measure: {point.value} cannot be imported: {said(error)}: install its package "
+            "anew, or plan without it"
+        ) from error
     found = measure(asked)
     if not isinstance(found, Links):
-        raise ConfigError(f"--measure: {point.value} gave {type(found).__name__}, wanted Links")
+        raise ConfigError(
+            f"--measure: {point.value} gave {type(found).__name__}, wanted Links: its package is "
+            "to be mended; plan without it"
+        )
     return found

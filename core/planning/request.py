@@ -76,7 +76,7 @@ class PlanRequest(Struct, frozen=True):
         if longest and asked > longest:
             raise ConfigError(
                 f"{self.shape.name} takes {longest} tokens, and input + output, or context, is "
-                f"{asked}"
+                f"{asked}: lower it"
             )
 
 

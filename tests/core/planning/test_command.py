@@ -201,7 +201,7 @@ def fails(_):
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ((), "no package that is installed measures links"),
+        ((), "no installed package measures links"),
         ((Point(fails),), "rank 1 of 4 failed: no device"),
         ((Point(lambda _: 7),), "mine:measure gave int, wanted Links"),
     ],

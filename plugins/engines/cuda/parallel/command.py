@@ -108,7 +108,8 @@ def _engine_of(models: object, path: Path, name: str | None) -> dict[str, Any]:
     if len(found) != 1:
         raise ConfigError(
             f"{path}: {len(found)} models have engine cuda and "
-            + ("nodes: name one with --model" if name is None else f"are called {name!r}")
+            + ("nodes" if name is None else f"are called {name!r}")
+            + ": name one with --model"
         )
     engine = {key: value for key, value in found[0]["engine"].items() if key != "plugin"}
     if "path" not in engine and isinstance(found[0].get("checkpoint"), str):

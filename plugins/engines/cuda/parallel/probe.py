@@ -61,9 +61,14 @@ def _ranks(wanted: int | None, devices: int) -> int:
     if wanted is None:
         wanted = devices or CPU_RANKS
     if devices == 1 and wanted == 1:
-        raise ConfigError("--measure: this machine has one GPU, and a link is between two")
+        raise ConfigError(
+            "--measure: this machine has one GPU, and a link is between two: plan without it, or "
+            "where there are several"
+        )
     if devices and wanted > devices:
-        raise ConfigError(f"--ranks {wanted}: this machine has {devices} GPUs, one for each rank")
+        raise ConfigError(
+            f"--ranks {wanted}: this machine has {devices} GPUs, one for each rank: lower it"
+        )
     return wanted
 
 
