@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import torch
 from torch import Tensor
@@ -80,6 +80,8 @@ class Site:
     """The most tokens of a rank's step that is captured in a CUDA graph; 0: none is."""
     is_steady: bool = False
     """A token's bits may not depend on what shares its step."""
+    once: dict[str, Any] = field(default_factory=dict)
+    """What all layers share and the first that needs it makes, by name."""
 
     def weight(self, name: str, *shape: int) -> Tensor:
         """Memory for one tensor."""

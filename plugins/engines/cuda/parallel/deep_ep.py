@@ -7,7 +7,6 @@ from it until a network is built that wants it, and it is never chosen unasked.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, final
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.kernels.ep_dispatch import deep_ep_reason
+from tokenwire.kernels.ep_dispatch import DEEP_EP, deep_ep_reason
 from tokenwire.kernels.op import Signature
 from tokenwire.plugins.engines.cuda.layers.dispatch import Contiguous, Dispatched, Format
 from tokenwire.plugins.engines.cuda.layers.site import Site
@@ -46,14 +45,14 @@ def deep_ep_dispatcher(site: Site, slots: int) -> DeepEpDispatcher:
         reason = "there is one rank"
     if reason:
         raise ConfigError(f"dispatcher: deep_ep does not apply: {reason}; choose auto")
-    buffer = open_buffer(group, site.config.hidden * dtype.itemsize)
-    return DeepEpDispatcher(site.ops, buffer, group.size, slots)
+    if DEEP_EP[0] not in site.once:
+        site.once[DEEP_EP[0]] = open_buffer(group, site.config.hidden * dtype.itemsize)
+    return DeepEpDispatcher(site.ops, site.once[DEEP_EP[0]], group.size, slots)
 
 
-@lru_cache(maxsize=1)
 def open_buffer(group: Group, row_bytes: int) -> Any:
-    """The package's memory for rows on their way: one, for all layers."""
-    kind = import_module("deep_ep").Buffer
+    """The package's memory for rows on their way."""
+    kind = import_module(DEEP_EP[1]).Buffer
     near = far = 0
     for config in (kind.get_dispatch_config(group.size), kind.get_combine_config(group.size)):
         near = max(near, config.get_nvl_buffer_size_hint(row_bytes, group.size))

@@ -176,13 +176,12 @@ def test_deep_ep_gets_memory_once_for_all_layers(monkeypatch) -> None:
     played.Buffer = PlayedBuffer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "deep_ep", played)
     monkeypatch.setattr(deep_ep, "deep_ep_reason", lambda signature: "")
-    deep_ep.open_buffer.cache_clear()
-    group = Group(4, 0, "processes")
-    first = deep_ep.open_buffer(group, 256)
+    first = deep_ep.open_buffer(Group(4, 0, "processes"), 256)
     assert (first.group, first.bytes) == ("processes", (2 * 256 * 4, 3 * 256))
-    assert deep_ep.open_buffer(group, 256) is first
-    made = dispatcher_for(site(4, dispatcher="deep_ep", dtype=torch.bfloat16), MIXTURE)
-    assert isinstance(made, deep_ep.DeepEpDispatcher)
+    one = site(4, dispatcher="deep_ep", dtype=torch.bfloat16)
+    made = [dispatcher_for(one, MIXTURE) for _ in range(2)]
+    assert all(isinstance(each, deep_ep.DeepEpDispatcher) for each in made)
+    (held,) = one.once.values()
+    assert all(each._buffer is held for each in made)
     with pytest.raises(ConfigError, match="there is one rank; choose auto"):
         dispatcher_for(site(1, dispatcher="deep_ep"), MIXTURE)
-    deep_ep.open_buffer.cache_clear()
