@@ -16,6 +16,7 @@ from tokenwire.core.threaded_engine import ThreadedEngine
 from tokenwire.plugins.engines.cuda import preflight
 from tokenwire.plugins.engines.cuda.built import Built
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
+from tokenwire.plugins.engines.cuda.sharing import want_shared
 
 if TYPE_CHECKING:
     import torch
@@ -98,6 +99,7 @@ def load_here(
 
     path = weights_of(settings, services)
     config = load_config(path)
+    want_shared(config, settings)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)

@@ -135,7 +135,9 @@ class Instance:
 
     def start(self) -> None:
         self.starts += 1
-        self.state, self.reason = "starting", "it is starting"
+        # Why with what it ended of: a client asks now, and the reason is as true as a second ago.
+        again = f"{self.reason}; it is starting again" if self.state == "down" else "it is starting"
+        self.state, self.reason = "starting", again
         self._wires, self._hellos, self.parts = {}, {}, []
         self._wave, self._word, self._is_said, self.progress = 0, "", False, {}
         self._token = secrets.token_hex(32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -123,6 +124,8 @@ async def test_a_lost_rank_ends_its_groups_jobs_and_the_group_comes_back() -> No
         reader.engine.submit([job("b")])
         refused = await reader.ends("b")
         assert (refused.finish.cause, refused.finish.retryable) == (FinishCause.LOST, True)
+        again = r"rank 1 of 2 is gone.*; it is starting again"
+        await reader.until(lambda: re.search(again, reader.engine.status().reason) is not None)
         await reader.ready()
         reader.engine.submit([job("c")])
         assert (await reader.ends("c")).finish.cause is FinishCause.MAX
