@@ -27,9 +27,7 @@ class Layout(Struct, frozen=True, order=True):
 
     def __post_init__(self) -> None:
         if self.tensor < 1 or self.data < 1:
-            raise ConfigError(
-                f"layout: wanted whole numbers from 1, got {self.tensor}, {self.data}"
-            )
+            raise ConfigError(f"layout '{self.name}': wanted whole numbers from 1")
 
     @property
     def gpus(self) -> int:

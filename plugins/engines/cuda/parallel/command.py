@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         settings = settings_in(Path(options.file), options.node, options.model)
     except ConfigError as error:
-        print(error, file=sys.stderr)
+        print(f"tokenwire ranks: {error}", file=sys.stderr)
         return 2
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -106,11 +106,11 @@ def _engine_of(models: object, path: Path, name: str | None) -> dict[str, Any]:
         and (each.get("name") == name if name is not None else "nodes" in engine)
     ]
     if len(found) != 1:
-        raise ConfigError(
-            f"{path}: {len(found)} models have engine cuda and "
-            + ("nodes" if name is None else f"are called {name!r}")
-            + ": name one with --model"
-        )
+        has = "nodes" if name is None else f"are called {name!r}"
+        advice = "name one with --model"
+        if not found and name is None:
+            advice = "set nodes and rendezvous under the engine of the one that is meant"
+        raise ConfigError(f"{path}: {len(found)} models have engine cuda and {has}: {advice}")
     engine = {key: value for key, value in found[0]["engine"].items() if key != "plugin"}
     if "path" not in engine and isinstance(found[0].get("checkpoint"), str):
         engine["path"] = found[0]["checkpoint"]

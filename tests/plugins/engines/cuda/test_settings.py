@@ -60,6 +60,8 @@ def made(**fields: object) -> CudaSettings:
         ({"objective": "speed"}, "objective"),
         ({"grammar": "outlines"}, "grammar"),
         ({"parallel_strategy": "PP_2"}, "parallel_strategy: layout 'PP_2': wanted TP_n, DEP_m"),
+        ({"parallel_strategy": "TP_0"}, "layout 'TP_0': wanted whole numbers from 1"),
+        ({"parallel_strategy": "TP_2 x DEP_0"}, "layout 'TP_2 x DEP_0': wanted whole numbers"),
         ({"instance_count": 0}, "instance_count"),
         ({"node": 1}, "node and rendezvous are of several machines: set nodes"),
         (

@@ -41,7 +41,7 @@ def test_a_node_file_and_a_configuration_say_the_same(text: str, tmp_path: Path)
             SERVER.replace(", nodes: 2", ""),
             1,
             None,
-            "0 models have engine cuda and nodes: name one",
+            "0 models have engine cuda and nodes: set nodes and rendezvous under the engine",
         ),
         (SERVER, 0, None, "node is 0 and nodes 2: this command is for the machines from 1 on"),
         (SERVER, 1, "small", "node and rendezvous are of several machines: set nodes"),
