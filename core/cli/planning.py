@@ -125,6 +125,9 @@ def add(app: App, shell: Shell) -> None:
         if ranks is not None and not measure:
             raise ConfigError("--ranks: says how many ranks --measure starts, which is not there")
         share = kind.domain if domain is None else domain
+        for flag, place in (("--write", write), ("--write-prefill", write_prefill)):
+            if place is not None and place.exists():
+                raise ConfigError(_taken(flag, place))
         links = _measured(shape, precision, share, ranks) if measure else None
         found = make_plan(
             PlanRequest(
@@ -204,12 +207,16 @@ def _write_all(
             _write(flag, place, text)
 
 
+def _taken(flag: str, path: Path) -> str:
+    return f"{flag} {path}: is there already: name a new file"
+
+
 def _write(flag: str, path: Path, text: str) -> None:
     """Never over a file that is there."""
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise ConfigError(f"{flag} {path}: is there already: name a new file") from error
+        raise ConfigError(_taken(flag, path)) from error
     except OSError as error:
         raise ConfigError(f"{flag} {path}: cannot be written: {error.strerror}") from error

@@ -98,7 +98,7 @@ class Cluster(Struct, frozen=True):
 
     def link(self, ranks: int) -> float:
         """Bytes/s of the slowest link that a group of this many GPUs needs."""
-        return self.inside if ranks <= self.domain else self.nic
+        return self.inside if ranks <= self.domain else min(self.inside, self.nic)
 
     def summing(self, ranks: int) -> float:
         """As `link`, for the all-reduces of so many GPUs."""

@@ -26,6 +26,7 @@ from tokenwire.core.cost.kernels import (
     weights_once,
 )
 from tokenwire.core.cost.known_shapes import shape_named
+from tokenwire.core.cost.links import Links
 from tokenwire.core.cost.shape import Gqa, Mla
 from tokenwire.core.errors import ConfigError
 
@@ -190,6 +191,8 @@ def test_links():
     cluster = Cluster.of(H200)
     assert (cluster.link(8), cluster.link(9)) == (450e9, 50e9)
     assert Cluster.of(H200, domain=72, nic=1e9).link(72) == 450e9
+    slow = Links(2, 2, 1, "cpu", within=1e9, across=None, sums=None, latency=0.0)
+    assert Cluster.of(H200, links=slow).link(9) == 1e9, "beyond a domain goes through it"
 
 
 def test_what_is_not_known_or_impossible_is_said_in_words():

@@ -128,8 +128,8 @@ def test_it_writes_a_new_file_alone(run, tmp_path):
     assert yaml.safe_load(path.read_text())["parallel_strategy"] == "DEP_8"
     assert "# It wants 7 x DEP_8 of prefill beside it (56 h200)." in path.read_text()
     before = path.read_bytes()
-    code, _, err = run(*arguments)
-    assert (code, path.read_bytes()) == (2, before)
+    code, said, err = run(*arguments)
+    assert (code, path.read_bytes(), said) == (2, before, "")
     assert "is there already: name a new file" in " ".join(err.split())
     missing = tmp_path / "none" / "node.yaml"
     assert run(*arguments[:-1], missing)[0] == 2

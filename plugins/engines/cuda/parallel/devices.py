@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tokenwire.core.errors import ConfigError
 
-__all__ = ("device_of", "is_on_gpus", "visible_devices")
+__all__ = ("crowd", "device_of", "is_on_gpus", "visible_devices")
 
 
 def is_on_gpus(device: str, found: int) -> bool:
@@ -16,6 +16,16 @@ def is_on_gpus(device: str, found: int) -> bool:
             "device to cuda, and CUDA_VISIBLE_DEVICES where it shall not have all"
         )
     return device == "cuda" or (device == "auto" and found > 0)
+
+
+def crowd(ranks: int, cores: int) -> str:
+    """What to say of so many ranks on a CPU; "": they have a core each."""
+    if ranks <= cores:
+        return ""
+    return (
+        f"no GPU is used: {ranks} ranks share {cores} cores, and wait for each other in every "
+        "step: set device to cuda where they are to have a GPU each"
+    )
 
 
 def visible_devices(instance: int, ranks: int, found: int, visible: str | None) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tokenwire.core.errors import ConfigError
-from tokenwire.plugins.engines.cuda.parallel.devices import is_on_gpus, visible_devices
+from tokenwire.plugins.engines.cuda.parallel.devices import crowd, is_on_gpus, visible_devices
 from tokenwire.plugins.engines.cuda.parallel.order import FOLDER, Order, read_order
 
 __all__ = ("failure_of", "main")
@@ -79,6 +79,8 @@ def _run(order: Order, path: Path) -> dict[str, object] | None:
     if is_on_gpus(settings.device, found):
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices(order.instance, here, found, visible)
+    elif said := crowd(here * settings.instance_count, os.cpu_count() or 1):
+        print(f"engine cuda: {said}", file=sys.stderr)
     threads = settings.threads or max((os.cpu_count() or 1) // (here * settings.instance_count), 1)
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     config = LaunchConfig(

@@ -32,6 +32,7 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.plugins.engines.cuda.parallel import frames
 from tokenwire.plugins.engines.cuda.parallel.devices import (
+    crowd,
     device_of,
     is_on_gpus,
     visible_devices,
@@ -155,6 +156,11 @@ def test_where_ranks_run() -> None:
     with pytest.raises(ConfigError, match="device is cuda:1, and a group takes its devices"):
         is_on_gpus("cuda:1", 8)
     assert (device_of("cuda", 3), device_of("cpu", 3)) == ("cuda:3", "cpu")
+
+
+def test_more_ranks_than_cores_are_warned_of() -> None:
+    assert not crowd(2, 2)
+    assert "64 ranks share 2 cores" in crowd(64, 2)
 
 
 def failed(code: int, at: int) -> SimpleNamespace:
