@@ -99,7 +99,7 @@ def load_here(
 
     path = weights_of(settings, services)
     config = load_config(path)
-    want_shared(config, settings)
+    want_shared(config, settings, (mesh or SOLE).layout)
     found = shape(settings, config, services.context_length, is_cpu=device == "cpu")
     if device == "cpu" and settings.threads is not None:
         torch.set_num_threads(settings.threads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 
+from tokenwire.core.cost.layout import Layout
 from tokenwire.core.errors import ConfigError
 from tokenwire.plugins.engines.cuda.models.config import ModelConfig
 from tokenwire.plugins.engines.cuda.settings import CudaSettings
@@ -14,10 +15,10 @@ __all__ = ("want_shared",)
 LOG = logging.getLogger("tokenwire.engine.cuda")
 
 
-def want_shared(config: ModelConfig, settings: CudaSettings) -> None:
+def want_shared(config: ModelConfig, settings: CudaSettings, layout: Layout) -> None:
     """Raises ConfigError where redundant experts or moves are asked for, and no ranks share any;
     or for more replicas than there are ranks that lack one. Warns of a dense model in parts."""
-    layout, mixture = settings.layout, config.mixture
+    mixture = config.mixture
     asked = [
         name
         for name, is_set in (

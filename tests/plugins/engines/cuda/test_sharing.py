@@ -33,7 +33,8 @@ MIXED = {
 
 
 def look(model: dict[str, Any], **fields: Any) -> None:
-    want_shared(parse_config(model), convert(CudaSettings, fields, Place("test", "engine")))
+    settings = convert(CudaSettings, fields, Place("test", "engine"))
+    want_shared(parse_config(model), settings, settings.layout)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -17,9 +18,11 @@ from tests.plugins.engines.cuda.parallel.stubs import Plan, groups
 from tokenwire.core.errors import ConfigError
 from tokenwire.core.host import lone_services
 from tokenwire.core.ports.engine import Engine
+from tokenwire.core.threaded_engine import Worker
 from tokenwire.core.token_ids import TokenIds
 from tokenwire.core.tokens import (
     Abort,
+    EngineCard,
     FinishCause,
     JobSampling,
     JobStopping,
@@ -28,7 +31,7 @@ from tokenwire.core.tokens import (
 )
 from tokenwire.plugins.engines.cuda.parallel.frames import Enter, Hello, encode
 from tokenwire.plugins.engines.cuda.parallel.front.launching import Launched
-from tokenwire.plugins.engines.cuda.parallel.order import read_order
+from tokenwire.plugins.engines.cuda.parallel.order import Order, read_order
 from tokenwire.plugins.engines.mock.build import build as build_mock
 from tokenwire.plugins.engines.mock.settings import MockSettings
 
@@ -105,10 +108,24 @@ async def reading(plan: Plan, **fields: object) -> AsyncIterator[Reader]:
         assert await asyncio.to_thread(engine._worker.join, PATIENCE_S)
 
 
+class Held(Plan):
+    """Leaders are ready when the gate is open."""
+
+    def __init__(self, mock: MockSettings, **shape: int) -> None:
+        super().__init__(mock, **shape)
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def make(self, order: Order) -> tuple[Worker, EngineCard, int]:
+        self.gate.wait(PATIENCE_S)
+        return super().make(order)
+
+
 @looped
 async def test_a_lost_rank_ends_its_groups_jobs_and_the_group_comes_back() -> None:
-    plan = Plan(SLOW, followers=1)
+    plan = Held(SLOW, followers=1)
     async with reading(plan) as reader:
+        plan.gate.clear()
         reader.engine.submit([job("a", stopping=ENDLESS)])
         await reader.begins("a")
         plan.drop(1)
@@ -126,6 +143,7 @@ async def test_a_lost_rank_ends_its_groups_jobs_and_the_group_comes_back() -> No
         assert (refused.finish.cause, refused.finish.retryable) == (FinishCause.LOST, True)
         again = r"rank 1 of 2 is gone.*; it is starting again"
         await reader.until(lambda: re.search(again, reader.engine.status().reason) is not None)
+        plan.gate.set()
         await reader.ready()
         reader.engine.submit([job("c")])
         assert (await reader.ends("c")).finish.cause is FinishCause.MAX
