@@ -20,6 +20,7 @@ __all__ = (
     "all_reduce_bytes",
     "all_reduce_seconds",
     "copies_sent",
+    "exchange_bytes",
     "exchange_seconds",
     "kv_transfer_seconds",
     "places_touched",
@@ -65,6 +66,39 @@ def all_reduce_seconds(shape: ModelShape, cluster: Cluster, layout: Layout, toke
     return count * moved / cluster.summing(layout.tensor)
 
 
+def exchange_bytes(
+    shape: ModelShape,
+    layout: Layout,
+    tokens: float,
+    *,
+    fp8: bool,
+    domain: int,
+    dispatch: Dispatch = "pair",
+) -> tuple[float, float]:
+    """What one GPU sends for one layer, there and back, of `tokens` of one part: over the slowest
+    link of the group, and within a domain beside that. (0, 0) where there is one part alone.
+
+    In `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: each sends 1/n of a
+    part's rows, and rows are gathered over NVLink, those of the part itself too, summed on their
+    way back, and gathered at home.
+    """
+    moe = shape.moe
+    if moe is None or layout.data == 1:
+        return 0.0, 0.0
+    there, back = row_bytes(shape.hidden, fp8=fp8)
+    once = tokens * (there + back)
+    copies = copies_sent(layout.data, moe.top_k, dispatch)
+    outside = once * copies / layout.tensor
+    came = min(moe.top_k, layout.data) if dispatch == "pair" else copies
+    inside = (once * came + tokens * back) * (layout.tensor - 1) / layout.tensor
+    if dispatch == "node" and layout.gpus > domain:
+        nodes = layout.gpus / domain
+        outside = once * places_touched(nodes, moe.top_k) / layout.tensor
+        # A row crosses the network once a domain; NVLink carries it on, meanwhile.
+        inside += once * copies / layout.tensor
+    return outside, inside
+
+
 def exchange_seconds(
     shape: ModelShape,
     cluster: Cluster,
@@ -75,27 +109,11 @@ def exchange_seconds(
     dispatch: Dispatch = "pair",
 ) -> float:
     """Rows to experts and back, one layer; `tokens` of one part. 0 where there is one part alone.
-
-    In `TP_n x DEP_m` every GPU of a part holds a slice of the same experts: each sends 1/n of a
-    part's rows, and rows are gathered over NVLink, those of the part itself too, summed on their
-    way back, and gathered at home.
-    """
-    moe = shape.moe
-    if moe is None or layout.data == 1:
-        return 0.0
-    there, back = row_bytes(shape.hidden, fp8=fp8)
-    once = tokens * (there + back)
-    copies = copies_sent(layout.data, moe.top_k, dispatch)
-    outside = cluster.link(layout.gpus)
-    seconds = once * copies / layout.tensor / outside
-    came = min(moe.top_k, layout.data) if dispatch == "pair" else copies
-    inside = (once * came + tokens * back) * (layout.tensor - 1) / layout.tensor
-    if dispatch == "node" and layout.gpus > cluster.domain:
-        nodes = layout.gpus / cluster.domain
-        seconds = once * places_touched(nodes, moe.top_k) / layout.tensor / outside
-        # A row crosses the network once a domain; NVLink carries it on, meanwhile.
-        inside += once * copies / layout.tensor
-    return max(seconds, inside / cluster.inside)
+    The two links work at the same time."""
+    outside, inside = exchange_bytes(
+        shape, layout, tokens, fp8=fp8, domain=cluster.domain, dispatch=dispatch
+    )
+    return max(outside / cluster.link(layout.gpus), inside / cluster.inside)
 
 
 def kv_transfer_seconds(sequence: float, link: float) -> float:

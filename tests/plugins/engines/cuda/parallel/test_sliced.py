@@ -15,7 +15,7 @@ from tests.plugins.engines.cuda.parallel.ranks import run_ranks  # noqa: E402
 from tests.plugins.engines.cuda.parallel.shared_experts import Ask, Said, ask  # noqa: E402
 from tokenwire.core.cost.exchange import (  # noqa: E402
     all_reduce_seconds,
-    exchange_seconds,
+    exchange_bytes,
     row_bytes,
 )
 from tokenwire.core.cost.gpus import Cluster, gpu_named  # noqa: E402
@@ -92,10 +92,7 @@ def shape_of(top_k: int, shared: int = 0) -> ModelShape:
 
 def figures(layout: Layout, top_k: int) -> tuple[float, float]:
     """The planner's bytes of one GPU, one layer, there and back: between parts, and within one."""
-    shape, gpu = shape_of(top_k), gpu_named("h200")
-    slow, fast = Cluster(gpu, domain=1, nic=1.0), Cluster(gpu, domain=1, nic=1e300)
-    outside = exchange_seconds(shape, slow, layout, TOKENS, fp8=True)
-    return outside, exchange_seconds(shape, fast, layout, TOKENS, fp8=True) * fast.inside
+    return exchange_bytes(shape_of(top_k), layout, TOKENS, fp8=True, domain=layout.tensor)
 
 
 def beside(top_k: int, *, has_weights: bool) -> int:
