@@ -358,6 +358,9 @@ class Instance:
         ranks of this machine, says which was first a moment later."""
         if not self._word:
             self._word, self._is_said = word, is_said
+            if self._launched is None:
+                # Why: the launcher has ended, and what is known of that is judged in a moment.
+                return
             is_here = rank < self.ranks // self._order.settings.nodes
             self._await_word(self._loop.time() + (LAST_WORD_S if is_here else FAR_S))
 
