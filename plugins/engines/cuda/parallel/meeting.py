@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Final
+from importlib import import_module
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -25,8 +26,8 @@ def whole_order(own: Order, rank: int) -> Order:
     machine it is. Every rank calls it. Raises RuntimeError where rank 0 does not come."""
     if own.settings.nodes == 1:
         return own
-    import torch.distributed as dist
-
+    # Why by name: torch's own types do not show its stores, nor that they take bytes.
+    dist: Any = import_module("torch.distributed")
     store = dist.TCPStore(
         os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=WAIT
     )
